@@ -1,0 +1,40 @@
+# ## Quantized weights and their reload check #######################################
+
+
+rule quantize_weights:
+    input:
+        manifest=rules.fetch_weights.output.manifest,
+        environment=lambda wildcards: quantizer_environment(wildcards.precision),
+    output:
+        manifest=f"{RESULTS}/weights/{{model}}/{{precision}}/manifest.json",
+    params:
+        settings=lambda wildcards: STUDY.quantize.settings(wildcards.precision),
+        seed=STUDY.seed,
+        revision=quantize.REVISION,
+    wildcard_constraints:
+        precision="(?!bf16).+",
+    log:
+        f"{RESULTS}/logs/quantize_weights/{{model}}/{{precision}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/quantize_weights/{{model}}/{{precision}}.tsv"
+    script:
+        "../scripts/quantize_weights.py"
+
+
+rule check_quantized:
+    input:
+        original=rules.fetch_weights.output.manifest,
+        quantized=rules.quantize_weights.output.manifest,
+    output:
+        check=f"{RESULTS}/weights/{{model}}/{{precision}}/check.json",
+    params:
+        min_agreement=STUDY.quantize.min_agreement,
+        max_perplexity_ratio=STUDY.quantize.max_perplexity_ratio,
+        seed=STUDY.seed,
+        revision=quantize.REVISION,
+    log:
+        f"{RESULTS}/logs/check_quantized/{{model}}/{{precision}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/check_quantized/{{model}}/{{precision}}.tsv"
+    script:
+        "../scripts/check_quantized.py"

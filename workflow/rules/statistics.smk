@@ -1,0 +1,19 @@
+# ## Statistics #####################################################################
+
+
+rule analyse_study:
+    input:
+        calls=frames("calls"),
+        episodes=frames("episodes"),
+    output:
+        tables=expand(f"{RESULTS}/tables/{{table}}.tsv", table=statistics.COLUMNS),
+    params:
+        settings=STUDY.statistics.model_dump(),
+        seed=STUDY.seed,
+        code=source_digest("statistics"),
+    log:
+        f"{RESULTS}/logs/analyse_study.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/analyse_study.tsv"
+    script:
+        "../scripts/analyse_study.py"
