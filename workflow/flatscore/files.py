@@ -54,3 +54,8 @@ def digest(value: Any) -> str:
     """Return the SHA-256 of a JSON value in canonical form (sorted keys, no spaces)."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file written by :func:`write_json`."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
