@@ -1,6 +1,6 @@
 """The tables of a study as a mapping that can be written and read back."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,7 @@ def read_tables(folder: str | Path) -> Tables:
         path = Path(folder) / f"{name}.tsv"
         if not path.is_file():
             raise InputError(path, "is missing.", "Run the statistics of this study again.")
-        text = {column: "string" for column in columns if column in _TEXT}
+        text: dict[Hashable, str] = {column: "string" for column in columns if column in _TEXT}
         frames[name] = pd.read_csv(
             path, sep="\t", dtype=text, keep_default_na=False, na_values=[""]
         )

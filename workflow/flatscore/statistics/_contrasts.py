@@ -1,0 +1,294 @@
+"""Comparisons with full precision: contrasts, propensity, power, noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from flatscore.errors import InputError
+from flatscore.statistics._arms import Arm, Arms, Row
+from flatscore.statistics._exclusions import worst_and_best
+from flatscore.statistics._metrics import Comparison, Pair, compare, metrics, pair_arms
+from flatscore.statistics._resampling import Draw, Estimate, holm, t_quantile
+from flatscore.statistics._single import share, unseen_share
+from flatscore.statistics._vocabulary import vocabulary_metrics
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A low-precision arm with its full-precision baseline and every metric of the two."""
+
+    full: Arm
+    low: Arm
+    pair: Pair
+    found: dict[str, Comparison]
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """Model, domain, low precision and repair."""
+        return (self.low.model, self.low.domain, self.low.precision, self.low.repair)
+
+    @property
+    def key(self) -> Row:
+        """Identifying columns of a comparison's row."""
+        arm = self.low
+        cell = {"model": arm.model, "domain": arm.domain, "precision": arm.precision}
+        return {**cell, "baseline": self.full.precision, "repair": arm.repair}
+
+
+def build_contrasts(arms: Arms, *, k: int, confidence: float) -> list[Contrast]:
+    """Compare every low-precision arm with full precision at the same repair.
+
+    Raises
+    ------
+    InputError
+        When the two were recorded at different budgets or have no task in common.
+    """
+    contrasts = []
+    for low in arms.largest():
+        full = arms.find(low.model, low.domain, arms.full_precision, low.repair)
+        if full is None or low.precision == full.precision or not (full.tasks and low.tasks):
+            continue
+        contrasts.append(_contrast(full, low, arms, k, confidence))
+    return contrasts
+
+
+def _contrast(full: Arm, low: Arm, arms: Arms, k: int, confidence: float) -> Contrast:
+    place = f"{low.model} on {low.domain}"
+    if full.budget != low.budget:
+        raise InputError(
+            place,
+            f"{full.precision} was recorded at max_errors={full.budget} and {low.precision} at "
+            f"{low.budget}.",
+            "Compare runs of the same error budget.",
+        )
+    if not set(full.tasks) & set(low.tasks):
+        raise InputError(
+            place,
+            f"{full.precision} and {low.precision} have no task in common.",
+            "Compare runs over the same tasks.",
+        )
+    pair = pair_arms(full, low, arms)
+    return Contrast(full, low, pair, compare_all(pair, k=k, confidence=confidence))
+
+
+def compare_all(pair: Pair, *, k: int, confidence: float) -> dict[str, Comparison]:
+    """Compare two arms in every metric."""
+    found = [
+        compare(pair, metric, confidence=confidence)
+        for metric in metrics(k=k, budget=pair.full.budget)
+    ]
+    found += vocabulary_metrics(pair.full, pair.low, pair.draw, confidence=confidence)
+    return {comparison.metric: comparison for comparison in found}
+
+
+def interval(estimate: Estimate) -> Row:
+    """Return the columns that estimates have in common."""
+    return {"ci_low": estimate.low, "ci_high": estimate.high, "p_value": estimate.p_value}
+
+
+def contrast_rows(
+    contrasts: Sequence[Contrast], noise: pd.DataFrame, arms: Arms, *, margin: float, alpha: float
+) -> list[Row]:
+    """Rows of ``contrasts``, Holm-adjusted over all comparisons of one metric and repair."""
+    rows: list[Row] = []
+    for contrast in contrasts:
+        own = _noise_of(contrast.full, noise)
+        for name, comparison in contrast.found.items():
+            estimate = comparison.estimate
+            notes = [note for note in (estimate.note, contrast.pair.note) if note]
+            row: Row = {
+                **contrast.key,
+                "metric": name,
+                "family": f"{name}, repair {contrast.low.repair}",
+                "full": comparison.full,
+                "low": comparison.low,
+                "estimate": estimate.value,
+                **interval(estimate),
+                "boot_low": estimate.boot_low,
+                "boot_high": estimate.boot_high,
+                "note": "; ".join(notes),
+            }
+            if name == "score":
+                row |= _bounds(contrast, arms)
+                row["ci90"] = equivalence(estimate, contrast.pair.draw, margin)
+            rows.append(row | own.get(name, {}))
+    for family in dict.fromkeys(row["family"] for row in rows):
+        members = [row for row in rows if row["family"] == family]
+        adjusted = holm([row["p_value"] for row in members])
+        for row, p_holm in zip(members, adjusted, strict=True):
+            row["p_holm"] = p_holm
+            row["verdict"] = _verdict(row, alpha)
+    return rows
+
+
+def _noise_of(full: Arm, noise: pd.DataFrame) -> dict[str, Row]:
+    """Return the noise columns by metric; a second run counts more than two halves of one."""
+    same = np.logical_and.reduce([noise[name] == value for name, value in full.key.items()])
+    found: dict[str, Row] = {}
+    for kind in ("split_half", "rerun"):
+        part = noise[same & (noise["kind"] == kind)].drop_duplicates("metric")
+        for metric, estimate in zip(part["metric"], part["estimate"], strict=True):
+            found[metric] = {"noise": estimate, "noise_kind": kind}
+    return found
+
+
+def _bounds(contrast: Contrast, arms: Arms) -> Row:
+    (worst_full, best_full), (worst_low, best_low) = (
+        worst_and_best(arm, arms) for arm in (contrast.full, contrast.low)
+    )
+    return {"bound_low": worst_low - best_full, "bound_high": best_low - worst_full}
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Two one-sided tests of a score difference against ±margin."""
+
+    low: float = np.nan  # 90 % interval
+    high: float = np.nan
+    p_value: float = np.nan
+    power: float = np.nan
+    smallest_margin: float = np.nan
+    equivalent: bool = False
+
+
+def equivalence(estimate: Estimate, draw: Draw, margin: float) -> Equivalence:
+    """Test a difference for equivalence at the 5 % level (90 % interval inside ±margin).
+
+    The power is that at a true difference of 0, from the observed error. Without variation
+    between tasks there is no error and nothing can be concluded.
+    """
+    if np.isnan(estimate.error):
+        return Equivalence()
+    error, degrees = estimate.error, draw.size - 1
+    quantile = t_quantile(0.90, draw)
+    low, high = (estimate.value + side * quantile * error for side in (-1, 1))
+    p_value = stats.t.sf((margin - abs(estimate.value)) / error, degrees)
+    power = max(0.0, 2 * stats.t.cdf(margin / error - quantile, degrees) - 1)
+    smallest = abs(estimate.value) + quantile * error
+    equivalent = -margin < low and high < margin
+    return Equivalence(low, high, float(p_value), float(power), smallest, equivalent)
+
+
+def _verdict(row: Row, alpha: float) -> str:
+    tested: Equivalence | None = row.pop("ci90", None)
+    if np.isnan(row["p_holm"]):
+        return "not estimable"
+    different = row["p_holm"] < alpha
+    if tested is not None and tested.equivalent:
+        return "both" if different else "equivalent"
+    return "different" if different else "inconclusive"
+
+
+def power_rows(
+    contrasts: Sequence[Contrast], *, k: int, margin: float, confidence: float
+) -> list[Row]:
+    """Rows of ``power``."""
+    rows: list[Row] = []
+    for contrast in contrasts:
+        draw, found = contrast.pair.draw, contrast.found
+        score = found["score"].estimate
+        tested = equivalence(score, draw, margin)
+        ratio = detectable(found["tool_name_count_ratio"].estimate, draw, confidence)
+        rows.append(
+            {
+                **contrast.key,
+                "margin": margin,
+                "estimate": score.value,
+                "standard_error": score.error,
+                "ci90_low": tested.low,
+                "ci90_high": tested.high,
+                "p_equivalence": tested.p_value,
+                "power": tested.power,
+                "smallest_margin": tested.smallest_margin,
+                "detectable": detectable(score, draw, confidence),
+                "detectable_widening": detectable(
+                    found[f"gap_widening_k{k}"].estimate, draw, confidence
+                ),
+                "detectable_ratio": float(np.exp(ratio)),
+                "tasks": draw.size,
+                "trials": min(contrast.full.trials, contrast.low.trials),
+                "note": score.note,
+            }
+        )
+    return rows
+
+
+def detectable(estimate: Estimate, draw: Draw, confidence: float, power: float = 0.8) -> float:
+    """Return the true difference that such data would show as significant with `power`.
+
+    For a ratio it is on the log scale. Uses the observed error and two t quantiles.
+    """
+    if np.isnan(estimate.error):
+        return float("nan")
+    quantile = t_quantile(confidence, draw) + float(stats.t.ppf(power, draw.size - 1))
+    return quantile * estimate.error
+
+
+def propensity_rows(contrasts: Sequence[Contrast], *, confidence: float) -> list[Row]:
+    """Rows of ``propensity``: full-precision rate of fake-tool calls against amplification."""
+    rows: list[Row] = []
+    for contrast in contrasts:
+        draw, full, low = contrast.pair.draw, contrast.pair.rows_full, contrast.pair.rows_low
+        first = {name: vector[: 1 + draw.size + draw.resamples] for name, vector in full.items()}
+        per_call = share(first, "tool_name", "calls", draw, confidence=confidence)
+        per_episode = share(
+            first, "tool_name", "episodes", draw, confidence=confidence, bounds=(0.0, np.inf)
+        )
+        ratio = contrast.found["tool_name_count_ratio"]
+        difference = contrast.found["tool_name_events_per_episode"].estimate
+        note = ratio.estimate.note
+        if not full["tool_name"][0]:
+            bound = unseen_share(draw, confidence=confidence)
+            note += f"; a habit in more than {100 * bound:.1f} % of tasks would have been seen"
+        rows.append(
+            {
+                **contrast.key,
+                "gate": "open" if full["tool_name"][0] else "closed",
+                "events_full": int(full["tool_name"][0]),
+                "rate_full": per_call.value,
+                "rate_full_low": per_call.low,
+                "rate_full_high": per_call.high,
+                "per_episode_full": per_episode.value,
+                "per_episode_full_low": per_episode.low,
+                "per_episode_full_high": per_episode.high,
+                "events_low": int(low["tool_name"][0]),
+                "rate_low": contrast.found["tool_name_rate"].low,
+                "ratio": ratio.estimate.value,
+                "ratio_low": ratio.estimate.low,
+                "ratio_high": ratio.estimate.high,
+                "difference": difference.value,
+                "difference_low": difference.low,
+                "difference_high": difference.high,
+                "note": note,
+            }
+        )
+    return rows
+
+
+def noise_rows(arms: Arms, *, k: int, confidence: float) -> list[Row]:
+    """Rows of ``noise``: an arm against its second run, and its trials split in two."""
+    pairs = [(first, second, "rerun") for first, second in arms.reruns]
+    for arm in arms.largest():
+        trials = sorted(arm.counted["trial"].unique())
+        half = len(trials) // 2
+        if half:
+            first, second = (
+                arm.restricted(arm.episodes["trial"].isin(part))
+                for part in (trials[:half], trials[half : 2 * half])
+            )
+            pairs.append((first, second, "split_half"))
+    rows: list[Row] = []
+    for first, second, kind in pairs:
+        if not set(first.tasks) & set(second.tasks):
+            continue
+        pair = pair_arms(first, second, arms)
+        for comparison in compare_all(pair, k=k, confidence=confidence).values():
+            estimate = comparison.estimate
+            row: Row = {**first.key, "kind": kind, "metric": comparison.metric}
+            row |= {"first": comparison.full, "second": comparison.low}
+            row |= {"estimate": estimate.value, **interval(estimate), "note": estimate.note}
+            rows.append(row)
+    return rows
