@@ -71,16 +71,17 @@ def _contrast(full: Arm, low: Arm, arms: Arms, k: int, confidence: float) -> Con
             "Compare runs over the same tasks.",
         )
     pair = pair_arms(full, low, arms)
-    return Contrast(full, low, pair, compare_all(pair, k=k, confidence=confidence))
+    return Contrast(full, low, pair, compare_all(full, low, pair, k=k, confidence=confidence))
 
 
-def compare_all(pair: Pair, *, k: int, confidence: float) -> dict[str, Comparison]:
+def compare_all(
+    full: Arm, low: Arm, pair: Pair, *, k: int, confidence: float
+) -> dict[str, Comparison]:
     """Compare two arms in every metric."""
     found = [
-        compare(pair, metric, confidence=confidence)
-        for metric in metrics(k=k, budget=pair.full.budget)
+        compare(pair, metric, confidence=confidence) for metric in metrics(k=k, budget=full.budget)
     ]
-    found += vocabulary_metrics(pair.full, pair.low, pair.draw, confidence=confidence)
+    found += vocabulary_metrics(full, low, pair.draw, confidence=confidence)
     return {comparison.metric: comparison for comparison in found}
 
 
@@ -157,9 +158,14 @@ class Equivalence:
 def equivalence(estimate: Estimate, draw: Draw, margin: float) -> Equivalence:
     """Test a difference for equivalence at the 5 % level (90 % interval inside ±margin).
 
-    The power is that at a true difference of 0, from the observed error. Without variation
-    between tasks there is no error and nothing can be concluded.
+    The power is that at a true difference of 0, from the observed error. When no task differs
+    from another there is no error; then the share of tasks that may yet differ bounds it.
     """
+    if estimate.constant:
+        unseen = unseen_share(draw, confidence=0.95)
+        low, high = estimate.value - unseen, estimate.value + unseen
+        reach = abs(estimate.value) + unseen
+        return Equivalence(low, high, smallest_margin=reach, equivalent=reach < margin)
     if np.isnan(estimate.error):
         return Equivalence()
     error, degrees = estimate.error, draw.size - 1
@@ -285,7 +291,7 @@ def noise_rows(arms: Arms, *, k: int, confidence: float) -> list[Row]:
         if not set(first.tasks) & set(second.tasks):
             continue
         pair = pair_arms(first, second, arms)
-        for comparison in compare_all(pair, k=k, confidence=confidence).values():
+        for comparison in compare_all(first, second, pair, k=k, confidence=confidence).values():
             estimate = comparison.estimate
             row: Row = {**first.key, "kind": kind, "metric": comparison.metric}
             row |= {"first": comparison.full, "second": comparison.low}

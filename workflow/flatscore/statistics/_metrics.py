@@ -66,14 +66,14 @@ def hidden_share(k: int, budget: int) -> Callable[[Rows], Vector]:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two arms on their common tasks, weighted by one draw, with their labels swapped as well."""
+    """Two arms on common tasks: sums by task, and weighted by a draw with labels also swapped."""
 
-    full: Arm
-    low: Arm
     draw: Draw
+    sums_full: Rows
+    sums_low: Rows
     rows_full: Rows
     rows_low: Rows
-    note: str
+    note: str = ""
 
 
 def pair_arms(full: Arm, low: Arm, arms: Arms) -> Pair:
@@ -85,17 +85,22 @@ def pair_arms(full: Arm, low: Arm, arms: Arms) -> Pair:
         notes.append(f"{len(dropped)} tasks are in one arm only and left out ({shown})")
     if full.trials != low.trials:
         notes.append(f"trials differ ({full.trials} and {low.trials})")
-    first, second = dict(full.features(tasks)), dict(low.features(tasks))
-    for channel in CHANNELS:  # a task enters the mean of differences only if both arms called
-        called = "user_called" if channel == "user" else "called"
-        both = first[called] * second[called]
-        for arm in (first, second):
-            arm[f"{channel}_share"] = arm[f"{channel}_share"] * both
+    return pair_sums(full.features(tasks), low.features(tasks), arms.draw(tasks), "; ".join(notes))
+
+
+def pair_sums(full: Rows, low: Rows, draw: Draw, note: str = "") -> Pair:
+    """Weigh two arms given their sums by task.
+
+    A task enters the mean over tasks of a rate's difference only if both arms called in it.
+    """
+    first, second = dict(full), dict(low)
     for called in ("called", "user_called"):
-        first[called] = second[called] = first[called] * second[called]
-    draw = arms.draw(tasks)
-    rows_full, rows_low = weigh_pair(draw, first, second)
-    return Pair(full, low, draw, rows_full, rows_low, "; ".join(notes))
+        first[called] = second[called] = full[called] * low[called]
+    for channel in CHANNELS:
+        called = "user_called" if channel == "user" else "called"
+        for arm in (first, second):
+            arm[f"{channel}_share"] = arm[f"{channel}_share"] * first[called]
+    return Pair(draw, first, second, *weigh_pair(draw, first, second), note)
 
 
 @dataclass(frozen=True)
@@ -120,15 +125,13 @@ def compare(pair: Pair, metric: Metric, *, confidence: float) -> Comparison:
 
 def _ratio(pair: Pair, metric: Metric, full: Vector, low: Vector, confidence: float) -> Estimate:
     channel = metric.name.removesuffix("_count_ratio")
-    if np.isnan(full[0]) or np.isnan(low[0]):
-        return Estimate(note="no data")
     if not full[0]:
         both = "in either arm" if not low[0] else "at full precision"
         return Estimate(note=f"no event {both}: no ratio, see {channel}_events_per_episode")
     with np.errstate(divide="ignore", invalid="ignore"):
         rows = np.log(low) - np.log(full)
     found = summarise(rows, pair.draw, confidence=confidence, log=True)
-    hit = [int((arm.features(pair.draw.tasks)[channel] > 0).sum()) for arm in (pair.full, pair.low)]
+    hit = [int((sums[channel] > 0).sum()) for sums in (pair.sums_full, pair.sums_low)]
     if not low[0]:
         return Estimate(value=0.0, p_value=found.p_value, note="no event at low precision")
     if min(hit) < MIN_TASKS:

@@ -4,7 +4,7 @@ import numpy as np
 
 from flatscore.errors import InputError
 from flatscore.statistics._arms import Arm, Arms, Row
-from flatscore.statistics._metrics import Pair, pair_arms
+from flatscore.statistics._metrics import pair_arms
 from flatscore.statistics._resampling import Estimate, Vector, divide, holm, summarise, weigh_pair
 
 
@@ -59,7 +59,7 @@ def _repair(plain: Arm, repaired: Arm, arms: Arms, confidence: float) -> Row:
         "events_repaired": round(after["tool_name"]),
         "interceptions": round(after["interceptions"]),
     }
-    interaction = _interaction(pair, arms, confidence)
+    interaction = _interaction(plain, repaired, arms, confidence)
     row |= {
         "interaction": interaction.value,
         "interaction_low": interaction.low,
@@ -70,13 +70,12 @@ def _repair(plain: Arm, repaired: Arm, arms: Arms, confidence: float) -> Row:
     return row | {"note": "; ".join(note for note in notes if note)}
 
 
-def _interaction(pair: Pair, arms: Arms, confidence: float) -> Estimate:
+def _interaction(plain: Arm, repaired: Arm, arms: Arms, confidence: float) -> Estimate:
     """Return the effect of the repair at this precision minus that at full precision.
 
     All four arms are weighed on their common tasks; precision labels are swapped in both the
     arms with and those without repair.
     """
-    plain, repaired = pair.full, pair.low
     if plain.precision == arms.full_precision:
         return Estimate()
     base = arms.find(plain.model, plain.domain, arms.full_precision, "none")

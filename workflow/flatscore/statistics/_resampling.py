@@ -79,6 +79,7 @@ class Estimate:
     boot_high: float = np.nan
     p_value: float = np.nan
     error: float = np.nan  # standard error, of the logarithm for a ratio
+    constant: bool = False  # no task differs from another
     note: str = ""
 
 
@@ -155,7 +156,9 @@ def summarise(
         return Estimate(point, p_value=p_value, note="hangs on a single task: no interval")
     error = float(jackknife_error(rows, draw))
     if error < 1e-10:
-        return Estimate(point, p_value=p_value, note="the same in every task: no interval")
+        return Estimate(
+            point, p_value=p_value, constant=True, note="the same in every task: no interval"
+        )
     half = t_quantile(confidence, draw) * error
     low, high = (float(np.clip(back(value + side * half), *bounds)) for side in (-1, 1))
     bootstrap = rows[1 + size : 1 + size + draw.resamples]

@@ -68,7 +68,7 @@ def verdict_rows(
         row["baseline"] = arms.full_precision
         where = (arm.model, arm.domain, arm.precision, arm.repair)
         if contrast := known.get(where):
-            row |= _row(_weigh(contrast, widest[where], settings), settings)
+            row |= _row(weigh_evidence(contrast, widest[where], settings), settings)
         else:
             lacking = f"no episodes at {arms.full_precision} and {arm.precision} to compare"
             row |= {"verdict": "inconclusive", "sentence": f"inconclusive: {lacking}"}
@@ -76,17 +76,21 @@ def verdict_rows(
     return rows
 
 
-def _weigh(contrast: Contrast, k_star: int | None, settings: Settings) -> Evidence:
+def weigh_evidence(contrast: Contrast, k_star: int | None, settings: Settings) -> Evidence:
+    """Test one cell for damage."""
     found, draw = contrast.found, contrast.pair.draw
     widening = f"gap_widening_k{settings.k}"
     tests = {"score": found["score"].estimate, "widening": found[widening].estimate}
     tests |= {c: found[f"{c}_events_per_episode"].estimate for c in AGENT_CHANNELS}
-    p_holm = dict(zip(tests, holm([test.p_value for test in tests.values()]), strict=True))
+    # A test without any event cannot reject, so it takes no share of the level.
+    values = [
+        np.nan if test.constant and not test.value else test.p_value for test in tests.values()
+    ]
+    p_holm = dict(zip(tests, holm(values), strict=True))
     alpha = 1 - settings.confidence
     shown = {name for name, p in p_holm.items() if p < alpha}
     tight = _tight_score(contrast, settings)
-    lower = [equivalence(each, draw, settings.margin).low for each in (tests["score"], tight)]
-    same = [_constant_zero(each) for each in (tests["score"], tight)]
+    tested = [equivalence(each, draw, settings.margin) for each in (tests["score"], tight)]
     return Evidence(
         contrast,
         p_holm,
@@ -94,15 +98,10 @@ def _weigh(contrast: Contrast, k_star: int | None, settings: Settings) -> Eviden
         channels=tuple(c for c in AGENT_CHANNELS if c in shown and tests[c].value > 0),
         fewer=tuple(c for c in AGENT_CHANNELS if c in shown and tests[c].value < 0),
         widens="widening" in shown and tests["widening"].value > 0,
-        equivalent=same[0] or equivalence(tests["score"], draw, settings.margin).equivalent,
-        harmless=all(zero or low > -settings.margin for zero, low in zip(same, lower, strict=True)),
+        equivalent=tested[0].equivalent,
+        harmless=all(each.low > -settings.margin for each in tested),
         k_star=k_star,
     )
-
-
-def _constant_zero(estimate: Estimate) -> bool:
-    """Whether every task has the same value in both arms (and there is more than one task)."""
-    return estimate.value == 0 and estimate.note.startswith("the same in every task")
 
 
 def _tight_score(contrast: Contrast, settings: Settings) -> Estimate:
@@ -119,7 +118,7 @@ def _row(evidence: Evidence, settings: Settings) -> Row:
     found = evidence.contrast.found
     score, ratio = found["score"], found["tool_name_count_ratio"].estimate
     widening = found[f"gap_widening_k{settings.k}"].estimate
-    verdict = _verdict(evidence)
+    verdict = judge(evidence)
     return {
         "verdict": verdict,
         "sentence": f"{verdict}: {_sentence(verdict, evidence, settings)}",
@@ -139,7 +138,8 @@ def _row(evidence: Evidence, settings: Settings) -> Row:
     }
 
 
-def _verdict(evidence: Evidence) -> str:
+def judge(evidence: Evidence) -> str:
+    """Return the verdict; see the module for the rules."""
     if evidence.visible:
         return "damaged and visible"
     if (evidence.channels or evidence.widens) and (evidence.equivalent or evidence.widens):
