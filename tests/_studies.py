@@ -70,7 +70,7 @@ def _calls(
             "name": named,
             "sub_kind": "user_side" if channel == "tool_name" else None,
             "channel": channel,
-            "recovered": [index % 20 < 11 for index in range(len(rows))],
+            "recovered": [11 * index % 20 < 11 for index in range(len(rows))],
             "position": [(call + 0.5) / 12 for _, call in rows],
         }
     ).assign(**where, requestor="assistant", error=True, intercepted=False)

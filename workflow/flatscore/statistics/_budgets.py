@@ -11,6 +11,7 @@ from flatscore.statistics._resampling import (
     Draw,
     Matrix,
     Rows,
+    divide,
     jackknife_error,
     simultaneous_quantile,
     t_quantile,
@@ -44,7 +45,7 @@ def curve(rows: Matrix, draw: Draw, *, confidence: float, bounds: tuple[float, f
 def survival(rows: Rows, budget: int) -> Matrix:
     """Return S(K) on every row, rows x (budget + 1)."""
     survivors = np.column_stack([rows[f"survive_{k}"] for k in range(budget + 1)])
-    return survivors / rows["episodes"][:, None]
+    return divide(survivors, rows["episodes"][:, None])
 
 
 def budget_rows(

@@ -110,7 +110,9 @@ def weigh_pair(
 
 def divide(top: Vector, bottom: Vector) -> Vector:
     """Divide; NaN where nothing is to be divided by."""
-    return np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 1e-9)
+    return np.divide(
+        top, bottom, out=np.full_like(top, np.nan), where=np.broadcast_to(bottom > 1e-9, top.shape)
+    )
 
 
 def jackknife_error(rows: Vector, draw: Draw) -> Vector:

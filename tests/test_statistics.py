@@ -1,0 +1,392 @@
+"""Tables and verdicts of whole studies, on synthetic frames."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from _studies import TASKS, arm, join, random_arm, spread
+
+from flatscore import statistics
+from flatscore.errors import InputError
+
+SETTINGS = statistics.Settings(seed=7, resamples=1000)
+NAMES = [f"phone_tool_{index}" for index in range(12) for _ in range(12 - index)]
+
+
+def golden_arm(
+    successes: int, early: int, events: int, calls: int, *, noise: int, **key: Any
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return an arm of 114 x 4 episodes with exactly these totals, `early` of them at K = 2."""
+    rng = np.random.default_rng(noise)
+    ability = np.repeat(np.linspace(0, 1, 114), 4) + rng.normal(0, 0.15, 456)
+    order = np.argsort(-ability)
+    won, lost = order[:successes], order[successes:]
+    count = np.zeros(456, dtype=int)
+    count[won[:early]] = (np.arange(early) % 2) * (events > 0)
+    count[won[early:]] = 3 + np.arange(successes - early) % 3
+    count[lost] = spread(events - count.sum(), len(lost), most=10)
+    total = count + spread(calls - count.sum(), 456, most=20)
+    success = np.isin(np.arange(456), won)
+    shape = (114, 4)
+    return arm(success.reshape(shape), count.reshape(shape), total.reshape(shape), **key)
+
+
+@pytest.fixture(scope="module")
+def published() -> statistics.Tables:
+    full = golden_arm(304, 260, 649, 3328, noise=1, names=NAMES)
+    new = ["reset_everything", "reset_everything", "call_support"]
+    low = golden_arm(298, 184, 1646, 4298, noise=2, names=NAMES, fresh=new, precision="int4")
+    full_repaired = golden_arm(306, 270, 300, 3000, noise=3, names=NAMES, repair="reflexive")
+    low_repaired = golden_arm(
+        325, 290, 350, 3100, noise=4, names=NAMES, repair="reflexive", precision="int4"
+    )
+    frames = join(full, low, full_repaired, low_repaired)
+    return statistics.analyse(*frames, settings=statistics.Settings(seed=7))
+
+
+def row(table: pd.DataFrame, **where: Any) -> pd.Series:
+    """Return the one row with these values."""
+    for column, value in where.items():
+        table = table[table[column] == value]
+    assert len(table) == 1, (where, len(table))
+    return table.iloc[0]
+
+
+def test_published_totals_come_back(published: statistics.Tables) -> None:
+    scores = published["scores"].set_index(["precision", "repair"])
+    assert scores.loc[("bf16", "none"), "successes"] == 304
+    assert scores.loc[("int4", "none"), "successes"] == 298
+    assert scores.loc[("int4", "reflexive"), "successes"] == 325
+    assert scores.loc[("bf16", "none"), "agent_calls"] == 3328
+    fake = published["channels"].query("channel == 'tool_name' and repair == 'none'")
+    assert list(fake["events"]) == [649, 1646]
+    assert list(fake["user_side"]) == [649, 1646]
+    assert fake["rate"].round(3).tolist() == [0.195, 0.383]
+    assert fake["recovery"].round(2).tolist() == [0.55, 0.55]
+    vocabulary = published["vocabulary"]
+    assert vocabulary.loc[vocabulary["new"], "events_low"].sum() == 3
+
+
+def test_published_contrasts_come_back(published: statistics.Tables) -> None:
+    contrasts = published["contrasts"].query("repair == 'none'").set_index("metric")
+    assert contrasts.loc["score", "estimate"] == pytest.approx(-6 / 456)
+    assert contrasts.loc["score", "verdict"] == "equivalent"
+    assert contrasts.loc["tool_name_count_ratio", "estimate"] == pytest.approx(1646 / 649)
+    assert contrasts.loc["tool_name_rate", "estimate"] == pytest.approx(1646 / 4298 - 649 / 3328)
+    assert contrasts.loc["novel_event_share", "estimate"] == pytest.approx(3 / 1646)
+    assert contrasts.loc["vocabulary_spearman", "estimate"] >= 0.94
+    assert contrasts.loc["gap_widening_k2", "estimate"] == pytest.approx(70 / 456)
+    assert contrasts.loc["gap_widening_k2", "verdict"] == "different"
+
+
+def test_published_gap_by_budget(published: statistics.Tables) -> None:
+    budgets = published["budgets"].query("repair == 'none'").set_index("k")
+    missing = budgets["survivors_full"] - budgets["survivors_low"]
+    assert missing[10] == 6 and missing[9] == 6 and missing[2] == 76
+    assert budgets["s_full"].is_monotonic_increasing
+    assert budgets.loc[9, "s_full"] == budgets.loc[10, "s_full"]  # a success has fewer than 10
+    assert budgets.loc[10, "did"] == 0
+    assert (budgets["gap_band_low"] <= budgets["ci_low"]).all()
+    assert budgets["prespecified"].sum() == 1 and budgets.loc[2, "h_budget"] == 3
+
+
+def test_published_verdict(published: statistics.Tables) -> None:
+    verdict = published["verdicts"].iloc[0]
+    assert verdict["verdict"] == "damaged but masked"
+    assert "calls to fake tools ×2.5" in verdict["sentence"]
+    assert "score unchanged" in verdict["sentence"]
+    assert f"the gap appears at K ≤ {verdict['k_star']}" in verdict["sentence"]
+
+
+def test_published_repair(published: statistics.Tables) -> None:
+    repaired = row(published["repair"], precision="int4")
+    assert (repaired["successes"], repaired["successes_repaired"]) == (298, 325)
+    assert repaired["estimate"] == pytest.approx(27 / 456)
+    assert repaired["p_holm"] >= repaired["p_value"]
+    assert repaired["interaction"] == pytest.approx((27 - 2) / 456)
+    assert np.isnan(row(published["repair"], precision="bf16")["interaction"])
+
+
+def test_closed_gate_is_unaffected() -> None:
+    frames = join(
+        golden_arm(300, 300, 0, 3000, noise=1),
+        golden_arm(299, 299, 0, 3000, noise=2, precision="q"),
+    )
+    tables = statistics.analyse(*frames, settings=SETTINGS)
+    verdict = tables["verdicts"].iloc[0]
+    assert verdict["verdict"] == "unaffected"
+    assert "no calls to fake tools at either precision" in verdict["sentence"]
+    assert "would have been seen with 80 %" in verdict["sentence"]
+    assert tables["propensity"].iloc[0]["gate"] == "closed"
+
+
+def test_visible_damage() -> None:
+    frames = join(
+        golden_arm(304, 260, 649, 3328, noise=1),
+        golden_arm(220, 150, 1646, 4298, noise=2, precision="int4"),
+    )
+    verdict = statistics.analyse(*frames, settings=SETTINGS)["verdicts"].iloc[0]
+    assert verdict["verdict"] == "damaged and visible"
+    assert "score 66.7 % to 48.2 %" in verdict["sentence"]
+
+
+def test_little_data_is_inconclusive() -> None:
+    rng = np.random.default_rng(3)
+    tasks = TASKS[:12]
+    frames = join(
+        random_arm(rng, trials=1, tasks=tasks),
+        random_arm(rng, trials=1, tasks=tasks, precision="q"),
+    )
+    verdict = statistics.analyse(*frames, settings=SETTINGS)["verdicts"].iloc[0]
+    assert verdict["verdict"] == "inconclusive"
+    assert "is open" in verdict["sentence"]
+
+
+def study(seed: int = 0, **changes: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    rng = np.random.default_rng(seed)
+    return join(random_arm(rng, **changes), random_arm(rng, mean=2.5, precision="q", **changes))
+
+
+def constant(success: bool, events: int, tasks: int = 20, **key: Any) -> Any:
+    shape = (tasks, 2)
+    filled = [np.full(shape, value) for value in (success, events, events + 5)]
+    return arm(*filled, tasks=TASKS[:tasks], **key)
+
+
+def one_event(channel: str = "tool_name") -> tuple[pd.DataFrame, pd.DataFrame]:
+    events = np.zeros((20, 2), dtype=int)
+    events[3, 1] = 4
+    success = np.arange(40).reshape(20, 2) % 3 > 0
+    key: dict[str, Any] = {"tasks": TASKS[:20], "channel": channel}
+    return join(
+        arm(success, events, events + 5, **key),
+        arm(success, events * 2, events + 9, **key, precision="q"),
+    )
+
+
+def infrastructure(frames: tuple[pd.DataFrame, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    episodes, calls = frames
+    lost = episodes["precision"] == "q"
+    episodes.loc[lost, ["status", "reason"]] = ["infrastructure", "timeout"]
+    episodes.loc[lost, ["success", "reward"]] = [False, np.nan]
+    return episodes, calls
+
+
+DEGENERATE = {
+    "all-zero channel": lambda: join(constant(True, 0), constant(True, 0, precision="q")),
+    "every episode at the cap": lambda: join(
+        constant(False, 10), constant(False, 10, precision="q")
+    ),
+    "opposite constant scores": lambda: join(constant(True, 1), constant(False, 3, precision="q")),
+    "events at low precision only": lambda: join(
+        constant(True, 0), constant(True, 2, precision="q")
+    ),
+    "one non-zero task": one_event,
+    "one non-zero task, other channel": lambda: one_event("entity"),
+    "one non-zero task, user": lambda: one_event("user"),
+    "a single task": lambda: study(tasks=TASKS[:1]),
+    "two tasks": lambda: study(tasks=TASKS[:2]),
+    "a single trial": lambda: study(trials=1),
+    "no calls": lambda: (study()[0], pd.DataFrame()),
+    "no low precision": lambda: join(random_arm(np.random.default_rng(0))),
+    "no full precision": lambda: join(random_arm(np.random.default_rng(0), precision="q")),
+    "budget below the pre-specified K": lambda: study(budget=1),
+    "repair at low precision only": lambda: join(
+        random_arm(np.random.default_rng(0)),
+        random_arm(np.random.default_rng(1), precision="q"),
+        random_arm(np.random.default_rng(2), precision="q", repair="reflexive"),
+    ),
+    "an arm lost to infrastructure": lambda: infrastructure(study()),
+}
+
+
+@pytest.mark.parametrize("case", DEGENERATE)
+def test_degenerate_inputs_give_a_result_or_a_reason(case: str, tmp_path: Path) -> None:
+    tables = statistics.analyse(*DEGENERATE[case](), settings=SETTINGS)
+    tables.write(tmp_path)
+    for name, columns in statistics.COLUMNS.items():
+        text = (tmp_path / f"{name}.tsv").read_text(encoding="utf-8")
+        assert text.splitlines()[0].split("\t") == list(columns)
+        words = {word for line in text.splitlines() for word in line.split("\t")}
+        assert not words & {"nan", "NaN", "inf", "-inf", "None", "<NA>"}, name
+    contrasts = tables["contrasts"]
+    silent = contrasts[contrasts["ci_low"].isna() & contrasts["note"].isna()]
+    assert not len(silent), silent[["metric", "estimate"]]
+    assert set(tables["verdicts"]["verdict"]) <= {
+        "unaffected",
+        "damaged but masked",
+        "damaged and visible",
+        "inconclusive",
+    }
+
+
+def test_zero_baseline_has_no_ratio_but_a_difference() -> None:
+    frames = DEGENERATE["events at low precision only"]()
+    tables = statistics.analyse(*frames, settings=SETTINGS)
+    contrasts = tables["contrasts"].set_index("metric")
+    assert np.isnan(contrasts.loc["tool_name_count_ratio", "estimate"])
+    assert "no event at full precision" in contrasts.loc["tool_name_count_ratio", "note"]
+    assert contrasts.loc["tool_name_events_per_episode", "estimate"] == 2
+    channel = row(tables["channels"], precision="bf16", channel="tool_name")
+    assert channel["upper_bound"] == pytest.approx(1 - 0.05 ** (1 / 20))
+
+
+def test_missing_baseline_is_said() -> None:
+    tables = statistics.analyse(*DEGENERATE["no full precision"](), settings=SETTINGS)
+    assert tables["verdicts"].iloc[0]["sentence"] == (
+        "inconclusive: no episodes at bf16 and q to compare"
+    )
+
+
+def test_same_study_twice_is_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        statistics.analyse(*study(5), settings=SETTINGS).write(tmp_path / name)
+    for path in (tmp_path / "first").iterdir():
+        assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes()
+
+
+def test_another_model_leaves_intervals_as_they_were() -> None:
+    episodes, calls = study(5)
+    alone = statistics.analyse(episodes, calls, settings=SETTINGS)["scores"]
+    other = [frame.assign(model="z") for frame in study(6)]
+    both = statistics.analyse(
+        pd.concat([other[0], episodes]), pd.concat([other[1], calls]), settings=SETTINGS
+    )["scores"]
+    assert both["model"].tolist() == ["z", "z", "m", "m"]
+    pd.testing.assert_frame_equal(
+        both.query("model == 'm'").reset_index(drop=True), alone, check_dtype=False
+    )
+
+
+def test_tables_read_back(tmp_path: Path) -> None:
+    tables = statistics.analyse(*study(5, repair="none"), settings=SETTINGS)
+    tables.write(tmp_path)
+    again = statistics.read_tables(tmp_path)
+    assert again["scores"]["successes"].tolist() == tables["scores"]["successes"].tolist()
+    (tmp_path / "power.tsv").unlink()
+    with pytest.raises(InputError, match=r"power.tsv: is missing. Run the statistics"):
+        statistics.read_tables(tmp_path)
+
+
+def test_live_budget_is_compared_episode_by_episode() -> None:
+    rng = np.random.default_rng(1)
+    episodes, calls = random_arm(rng)
+    live = episodes.assign(budget=2, success=episodes["success"] & (episodes["errors"] < 2))
+    live["errors"] = live["errors"].clip(upper=2)
+    tables = statistics.analyse(pd.concat([episodes, live]), calls, settings=SETTINGS)
+    found = tables["live_budgets"].iloc[0]
+    assert found["equal"] and found["counted"] == found["live"] < 0.6
+    assert len(tables["scores"]) == 2
+    live.loc[live.index[:3], "success"] = ~live["success"].iloc[:3]
+    found = statistics.analyse(pd.concat([episodes, live]), calls, settings=SETTINGS)
+    assert found["live_budgets"].iloc[0]["disagreements"] == 3
+    assert not found["live_budgets"].iloc[0]["equal"]
+
+
+def test_exclusions_are_counted_with_worst_case_bounds() -> None:
+    episodes, calls = study(2)
+    q = episodes.index[episodes["precision"] == "q"]
+    episodes.loc[q[:5], "status"] = "infrastructure"
+    episodes.loc[q[:5], "reason"] = "timeout"
+    episodes.loc[q[5:8], "status"] = "harness_lost"
+    episodes.loc[q[5:8], "success"] = False
+    episodes = episodes.drop(q[-2:])
+    tables = statistics.analyse(episodes, calls, settings=SETTINGS)
+    found = tables["exclusions"].set_index("reason")
+    assert found["episodes"].to_dict() == {"timeout": 5, "missing": 2, "harness_lost": 3}
+    assert found["excluded"].to_dict() == {"timeout": True, "missing": True, "harness_lost": False}
+    assert found.loc["missing", "tasks"] == TASKS[-1]
+    score = row(tables["scores"], precision="q")
+    assert score["episodes"] == 449
+    assert score["worst"] == score["successes"] / 456
+    assert score["best"] == (score["successes"] + 7) / 456
+    contrast = row(tables["contrasts"], metric="score")
+    full = row(tables["scores"], precision="bf16")["score"]
+    assert contrast["bound_low"] == pytest.approx(score["worst"] - full)
+    assert (
+        "undefined" in row(tables["pass_hat_k"], precision="q", convention="excluded", k=4)["note"]
+    )
+
+
+def test_unequal_tasks_and_trials_are_flagged() -> None:
+    rng = np.random.default_rng(0)
+    frames = join(random_arm(rng), random_arm(rng, precision="q", trials=2, tasks=TASKS[4:]))
+    note = row(statistics.analyse(*frames, settings=SETTINGS)["contrasts"], metric="score")["note"]
+    assert "4 tasks are in one arm only" in note and "trials differ (4 and 2)" in note
+
+
+def test_second_run_of_an_arm_is_the_noise_floor() -> None:
+    rng = np.random.default_rng(0)
+    first, second = random_arm(rng), random_arm(rng)
+    low = random_arm(rng, precision="q")
+    runs = [
+        tuple(frame.assign(file=name) for frame in frames)
+        for name, frames in (("a.json", first), ("b.json", second), ("q.json", low))
+    ]
+    tables = statistics.analyse(*join(*runs), settings=SETTINGS)  # type: ignore[arg-type]
+    assert len(tables["scores"]) == 2
+    noise = row(tables["noise"], kind="rerun", metric="score")
+    scores = [frame["success"].mean() for frame, _ in (first, second)]
+    assert noise["estimate"] == pytest.approx(scores[1] - scores[0])
+    contrast = row(tables["contrasts"], metric="score")
+    assert (contrast["noise"], contrast["noise_kind"]) == (noise["estimate"], "rerun")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda e, c: (pd.concat([e, e.iloc[:2]]), c),
+            r"bf16.json: has 2 episodes twice \(task tas",
+        ),
+        (lambda e, c: (e.drop(columns="errors"), c), "the frame of episodes: lacks errors"),
+        (lambda e, c: (e, c.drop(columns=["channel"])), "the frame of calls: lacks channel"),
+        (lambda e, c: (e.assign(budget=pd.NA), c), "has rows without a budget"),
+        (
+            lambda e, c: (e.assign(budget=e["precision"].map({"bf16": 10, "q": 5})), c),
+            "m on telecom: bf16 was recorded at max_errors=10 and q at 5",
+        ),
+        (
+            lambda e, c: (e.assign(task=e["task"] + e["precision"]), c),
+            "bf16 and q have no task in common",
+        ),
+        (
+            lambda e, c: (
+                e.assign(file=e["precision"], precision="bf16", repair="none"),
+                c,
+            ),
+            "are two runs of one arm, but the calls name no file",
+        ),
+        (
+            lambda e, c: (
+                e.assign(
+                    repair=e["precision"].map({"bf16": "none", "q": "reflexive"}),
+                    budget=e["precision"].map({"bf16": 10, "q": 5}),
+                    precision="bf16",
+                ),
+                c,
+            ),
+            "max_errors=10 without repair and 5 with reflexive",
+        ),
+    ],
+)
+def test_bad_frames_are_refused(change: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        statistics.analyse(*change(*study(1)), settings=SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("resamples", 10), ("confidence", 1.0), ("margin", 0.0), ("k", -1), ("seed", -1)],
+)
+def test_bad_settings_are_refused(key: str, value: float) -> None:
+    with pytest.raises(InputError, match=f"statistics.{key}: is {value}. Give a value"):
+        statistics.Settings(**{"seed": 1, key: value})  # type: ignore[arg-type]
+
+
+def test_published_figures_name_metrics_of_contrasts(published: statistics.Tables) -> None:
+    figures = statistics.published()
+    assert set(figures["metric"].dropna()) <= set(published["contrasts"]["metric"])
+    assert row(figures, quantity="calls to fake tools")["low"] == 1646
