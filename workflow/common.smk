@@ -7,7 +7,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from flatscore import config as configuration
-from flatscore import precheck
+from flatscore import episodes, precheck, quantize, statistics, weights
 from flatscore.errors import InputError
 
 min_version("9.0")
@@ -65,3 +65,9 @@ def recorded_file(wildcards, precision=None):
     """The result file of a recorded model."""
     files = STUDY.models[wildcards.model].recorded[wildcards.domain]
     return files[precision or wildcards.precision]
+
+
+def quantizer_environment(wildcards):
+    """The python of a quantizer's isolated environment; nothing for the main environment."""
+    environment = quantize.environment(wildcards.precision)
+    return [] if environment is None else f".venvs/{environment}/bin/python"

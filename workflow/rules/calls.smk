@@ -8,9 +8,9 @@ rule tabulate_calls:
         calls=f"{RESULTS}/calls/{{model}}/{{precision}}/{{domain}}/calls.parquet",
         episodes=f"{RESULTS}/calls/{{model}}/{{precision}}/{{domain}}/episodes.parquet",
     params:
-        code=source_digest("calls", "domains"),
+        code=precheck.source_digest("calls", "domains"),
     wildcard_constraints:
-        model=one_of(RUN),
+        model=one_of(models(recorded=False)),
     log:
         f"{RESULTS}/logs/tabulate_calls/{{model}}/{{precision}}/{{domain}}.log",
     script:
@@ -19,15 +19,15 @@ rule tabulate_calls:
 
 rule tabulate_recorded:
     input:
-        results=lambda wildcards: recorded_file(wildcards),
-        full=lambda wildcards: recorded_file(wildcards, precision="bf16"),
+        results=recorded_file,
+        full=lambda wildcards: recorded_file(wildcards, precision=FULL_PRECISION),
     output:
         calls=f"{RESULTS}/calls/{{model}}/{{precision}}/{{domain}}/calls.parquet",
         episodes=f"{RESULTS}/calls/{{model}}/{{precision}}/{{domain}}/episodes.parquet",
     params:
-        code=source_digest("calls", "domains"),
+        code=precheck.source_digest("calls", "domains"),
     wildcard_constraints:
-        model=one_of(RECORDED),
+        model=one_of(models(recorded=True)),
     log:
         f"{RESULTS}/logs/tabulate_calls/{{model}}/{{precision}}/{{domain}}.log",
     script:

@@ -3,10 +3,11 @@
 
 rule run_episodes:
     input:
-        unpack(manifest_of),
+        unpack(lambda wildcards: weights_of(wildcards.model, wildcards.precision)),
     output:
         results=expand(
-            f"{RESULTS}/episodes/{{{{model}}}}/{{{{precision}}}}/{{{{domain}}}}/{{repair}}/budget-{{budget}}.json",
+            f"{RESULTS}/episodes/{{{{model}}}}/{{{{precision}}}}/{{{{domain}}}}"
+            "/{repair}/budget-{budget}.json",
             repair=STUDY.episodes.repairs,
             budget=STUDY.episodes.budgets,
         ),
@@ -18,7 +19,7 @@ rule run_episodes:
         seed=STUDY.seed,
         revision=episodes.REVISION,
     wildcard_constraints:
-        model=one_of(RUN),
+        model=one_of(models(recorded=False)),
     log:
         f"{RESULTS}/logs/run_episodes/{{model}}/{{precision}}/{{domain}}.log",
     benchmark:

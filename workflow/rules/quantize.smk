@@ -4,7 +4,7 @@
 rule quantize_weights:
     input:
         manifest=rules.fetch_weights.output.manifest,
-        environment=lambda wildcards: quantizer_environment(wildcards.precision),
+        environment=quantizer_environment,
     output:
         manifest=f"{RESULTS}/weights/{{model}}/{{precision}}/manifest.json",
     params:
@@ -12,7 +12,7 @@ rule quantize_weights:
         seed=STUDY.seed,
         revision=quantize.REVISION,
     wildcard_constraints:
-        precision="(?!bf16).+",
+        precision=one_of(quantize.ENVIRONMENTS),
     log:
         f"{RESULTS}/logs/quantize_weights/{{model}}/{{precision}}.log",
     benchmark:

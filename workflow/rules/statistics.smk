@@ -3,14 +3,16 @@
 
 rule analyse_study:
     input:
-        calls=frames("calls"),
-        episodes=frames("episodes"),
+        calls=in_every_cell(f"{RESULTS}/calls/{{model}}/{{precision}}/{{domain}}/calls.parquet"),
+        episodes=in_every_cell(
+            f"{RESULTS}/calls/{{model}}/{{precision}}/{{domain}}/episodes.parquet"
+        ),
     output:
         tables=expand(f"{RESULTS}/tables/{{table}}.tsv", table=statistics.COLUMNS),
     params:
         settings=STUDY.statistics.model_dump(),
         seed=STUDY.seed,
-        code=source_digest("statistics"),
+        code=precheck.source_digest("statistics"),
     log:
         f"{RESULTS}/logs/analyse_study.log",
     benchmark:

@@ -11,7 +11,7 @@ rule log_study:
         summary=f"{RESULTS}/tracking.json",
     params:
         study=STUDY.model_dump(mode="json", by_alias=True),
-        code=source_digest("tracking"),
+        code=precheck.source_digest("tracking"),
     log:
         f"{RESULTS}/logs/log_study.log",
     benchmark:

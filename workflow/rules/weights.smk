@@ -7,7 +7,7 @@ rule fetch_weights:
     params:
         source=lambda wildcards: STUDY.models[wildcards.model].source,
         trust_remote_code=lambda wildcards: STUDY.models[wildcards.model].trust_remote_code,
-        content=lambda wildcards: precheck.content(STUDY.models[wildcards.model]),
+        content=lambda wildcards: weights.content(STUDY.models[wildcards.model].source),
     log:
         f"{RESULTS}/logs/fetch_weights/{{model}}.log",
     benchmark:

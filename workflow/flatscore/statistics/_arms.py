@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from flatscore.errors import InputError
-from flatscore.statistics._resampling import Draw, Vector
+from flatscore.statistics._draw import Draw, Sums, Vector
 
 Row = dict[str, Any]  # a row of a table
 AGENT_CHANNELS = ("tool_name", "arguments", "entity", "refusal", "runtime", "harness_lost")
@@ -69,7 +69,7 @@ class Arm:
         calls = pd.MultiIndex.from_frame(self.calls[["task", "trial"]]).isin(slots)
         return replace(self, episodes=kept, calls=self.calls[calls], _features={})
 
-    def features(self, tasks: Sequence[str]) -> dict[str, Vector]:
+    def features(self, tasks: Sequence[str]) -> Sums:
         """Return the sums over each task's counted episodes, one vector of len(tasks) a name."""
         if (known := tuple(tasks)) not in self._features:
             self._features[known] = _episode_sums(self, known) | _call_sums(self, known)

@@ -1,51 +1,13 @@
 """S(K) at every K, its gap between precisions, and live tight budgets beside the counted ones."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from flatscore.statistics._arms import Arm, Arms, Row
 from flatscore.statistics._contrasts import Contrast
-from flatscore.statistics._resampling import (
-    Draw,
-    Matrix,
-    Rows,
-    divide,
-    jackknife_error,
-    simultaneous_quantile,
-    t_quantile,
-)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A statistic at every K with its pointwise interval and its simultaneous band."""
-
-    value: Matrix
-    low: Matrix
-    high: Matrix
-    band_low: Matrix
-    band_high: Matrix
-
-
-def curve(rows: Matrix, draw: Draw, *, confidence: float, bounds: tuple[float, float]) -> Curve:
-    """Estimate a curve, `rows` being rows x K; no interval where no task differs from another."""
-    error = jackknife_error(rows, draw) if draw.size > 1 else np.full(rows.shape[1], np.nan)
-    error = np.where(error < 1e-10, np.nan, error)
-    value = rows[0]
-    if np.isnan(error).all():
-        return Curve(value, error, error, error, error)
-    point = t_quantile(confidence, draw) * error
-    band = simultaneous_quantile(rows, draw, confidence=confidence) * error
-    ends = (value - point, value + point, value - band, value + band)
-    return Curve(value, *(np.clip(end, *bounds) for end in ends))
-
-
-def survival(rows: Rows, budget: int) -> Matrix:
-    """Return S(K) on every row, rows x (budget + 1)."""
-    survivors = np.column_stack([rows[f"survive_{k}"] for k in range(budget + 1)])
-    return divide(survivors, rows["episodes"][:, None])
+from flatscore.statistics._metrics import Pair, hidden_share, surviving_share
+from flatscore.statistics._resampling import Curve, estimate_curve
 
 
 def budget_rows(
@@ -59,20 +21,8 @@ def budget_rows(
     rows: list[Row] = []
     widest: dict[tuple[str, ...], int | None] = {}
     for contrast in contrasts:
-        draw, budget = contrast.pair.draw, contrast.full.budget
-        data = slice(0, 1 + draw.size + draw.resamples)
-        sides = [
-            {name: vector[data] for name, vector in side.items()}
-            for side in (contrast.pair.rows_full, contrast.pair.rows_low)
-        ]
-        full, low = (survival(side, budget) for side in sides)
-        curves = {
-            "s_full": curve(full, draw, confidence=confidence, bounds=(0, 1)),
-            "s_low": curve(low, draw, confidence=confidence, bounds=(0, 1)),
-            "gap": curve(full - low, draw, confidence=confidence, bounds=(-1, 1)),
-        }
-        gap = full - low
-        curves["did"] = curve(gap - gap[:, -1:], draw, confidence=confidence, bounds=(-2, 2))
+        pair, budget = contrast.pair, contrast.full.budget
+        curves = _curves(pair, budget, confidence)
         above = np.flatnonzero(curves["did"].band_low > 0)
         widest[contrast.where] = int(above.max()) if len(above) else None
         for point in range(budget + 1):
@@ -82,27 +32,47 @@ def budget_rows(
                 "h_budget": point + 1,
                 "prespecified": point == k,
             }
-            rows.append(row | _counts(sides, point) | _point(curves, point))
+            rows.append(row | _counts(pair, point) | _point(curves, point, budget))
     return rows, widest
 
 
-def _counts(sides: Sequence[Rows], point: int) -> Row:
+def _curves(pair: Pair, budget: int, confidence: float) -> dict[str, Curve]:
+    """Return S of both arms, its gap (full minus low) and what the budget hides of it."""
+    survivals = [surviving_share(k) for k in range(budget + 1)]
+    hidden = [hidden_share(k, budget) for k in range(budget + 1)]
+    points = {
+        "s_full": [[each.term(pair.full, 1.0)] for each in survivals],
+        "s_low": [[each.term(pair.low, 1.0)] for each in survivals],
+        "gap": [[each.term(pair.full, 1.0), each.term(pair.low, -1.0)] for each in survivals],
+        "did": [pair.terms(each) for each in hidden],
+    }
+    ends = {"s_full": (0.0, 1.0), "s_low": (0.0, 1.0), "gap": (-1.0, 1.0), "did": (-1.0, 1.0)}
+    return {
+        name: estimate_curve(
+            terms, pair.draw, confidence=confidence, low=ends[name][0], high=ends[name][1]
+        )
+        for name, terms in points.items()
+    }
+
+
+def _counts(pair: Pair, point: int) -> Row:
     row: Row = {}
-    for name, side in zip(("full", "low"), sides, strict=True):
-        row[f"episodes_{name}"] = round(side["episodes"][0])
-        row[f"survivors_{name}"] = round(side[f"survive_{point}"][0])
+    for name, sums in (("full", pair.full), ("low", pair.low)):
+        row[f"episodes_{name}"] = int(sums["episodes"].sum())
+        row[f"survivors_{name}"] = int(sums[f"survive_{point}"].sum())
     return row
 
 
-def _point(curves: dict[str, Curve], point: int) -> Row:
+def _point(curves: dict[str, Curve], point: int, budget: int) -> Row:
     row: Row = {name: found.value[point] for name, found in curves.items()}
     for name, found in curves.items():
+        if name == "did" and point >= budget - 1:
+            continue  # 0 by construction: a success has fewer failed calls than the budget
         prefix = "ci" if name == "gap" else name
         row |= {f"{prefix}_low": found.low[point], f"{prefix}_high": found.high[point]}
         row |= {f"{name}_band_low": found.band_low[point]}
         row |= {f"{name}_band_high": found.band_high[point]}
-    constant = np.isnan(curves["gap"].low[point])
-    return row | {"note": "the same in every task: no interval" if constant else ""}
+    return row | {"note": "did is 0 by construction" if point >= budget - 1 else ""}
 
 
 def live_rows(arms: Arms) -> list[Row]:

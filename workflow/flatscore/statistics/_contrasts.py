@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from flatscore.errors import InputError
 from flatscore.statistics._arms import Arm, Arms, Row
 from flatscore.statistics._exclusions import worst_and_best
 from flatscore.statistics._metrics import Comparison, Pair, compare, metrics, pair_arms
-from flatscore.statistics._resampling import Draw, Estimate, holm, t_quantile
+from flatscore.statistics._power import Equivalence, equivalence
+from flatscore.statistics._resampling import Estimate, Term, estimate, holm
 from flatscore.statistics._single import share, unseen_share
 from flatscore.statistics._vocabulary import vocabulary_metrics
 
@@ -85,9 +85,9 @@ def compare_all(
     return {comparison.metric: comparison for comparison in found}
 
 
-def interval(estimate: Estimate) -> Row:
+def interval(found: Estimate) -> Row:
     """Return the columns that estimates have in common."""
-    return {"ci_low": estimate.low, "ci_high": estimate.high, "p_value": estimate.p_value}
+    return {"ci_low": found.low, "ci_high": found.high, "p_value": found.p_value}
 
 
 def contrast_rows(
@@ -98,23 +98,23 @@ def contrast_rows(
     for contrast in contrasts:
         own = _noise_of(contrast.full, noise)
         for name, comparison in contrast.found.items():
-            estimate = comparison.estimate
-            notes = [note for note in (estimate.note, contrast.pair.note) if note]
+            found = comparison.estimate
+            notes = [note for note in (found.note, contrast.pair.note) if note]
             row: Row = {
                 **contrast.key,
                 "metric": name,
                 "family": f"{name}, repair {contrast.low.repair}",
                 "full": comparison.full,
                 "low": comparison.low,
-                "estimate": estimate.value,
-                **interval(estimate),
-                "boot_low": estimate.boot_low,
-                "boot_high": estimate.boot_high,
+                "estimate": found.value,
+                **interval(found),
+                "boot_low": found.boot_low,
+                "boot_high": found.boot_high,
                 "note": "; ".join(notes),
             }
             if name == "score":
                 row |= _bounds(contrast, arms)
-                row["ci90"] = equivalence(estimate, contrast.pair.draw, margin)
+                row["ci90"] = equivalence(found, contrast.pair.draw, margin)
             rows.append(row | own.get(name, {}))
     for family in dict.fromkeys(row["family"] for row in rows):
         members = [row for row in rows if row["family"] == family]
@@ -131,8 +131,8 @@ def _noise_of(full: Arm, noise: pd.DataFrame) -> dict[str, Row]:
     found: dict[str, Row] = {}
     for kind in ("split_half", "rerun"):
         part = noise[same & (noise["kind"] == kind)].drop_duplicates("metric")
-        for metric, estimate in zip(part["metric"], part["estimate"], strict=True):
-            found[metric] = {"noise": estimate, "noise_kind": kind}
+        for metric, value in zip(part["metric"], part["estimate"], strict=True):
+            found[metric] = {"noise": value, "noise_kind": kind}
     return found
 
 
@@ -141,41 +141,6 @@ def _bounds(contrast: Contrast, arms: Arms) -> Row:
         worst_and_best(arm, arms) for arm in (contrast.full, contrast.low)
     )
     return {"bound_low": worst_low - best_full, "bound_high": best_low - worst_full}
-
-
-@dataclass(frozen=True)
-class Equivalence:
-    """Two one-sided tests of a score difference against ±margin."""
-
-    low: float = np.nan  # 90 % interval
-    high: float = np.nan
-    p_value: float = np.nan
-    power: float = np.nan
-    smallest_margin: float = np.nan
-    equivalent: bool = False
-
-
-def equivalence(estimate: Estimate, draw: Draw, margin: float) -> Equivalence:
-    """Test a difference for equivalence at the 5 % level (90 % interval inside ±margin).
-
-    The power is that at a true difference of 0, from the observed error. When no task differs
-    from another there is no error; then the share of tasks that may yet differ bounds it.
-    """
-    if estimate.constant:
-        unseen = unseen_share(draw, confidence=0.95)
-        low, high = estimate.value - unseen, estimate.value + unseen
-        reach = abs(estimate.value) + unseen
-        return Equivalence(low, high, smallest_margin=reach, equivalent=reach < margin)
-    if np.isnan(estimate.error):
-        return Equivalence()
-    error, degrees = estimate.error, draw.size - 1
-    quantile = t_quantile(0.90, draw)
-    low, high = (estimate.value + side * quantile * error for side in (-1, 1))
-    p_value = stats.t.sf((margin - abs(estimate.value)) / error, degrees)
-    power = max(0.0, 2 * stats.t.cdf(margin / error - quantile, degrees) - 1)
-    smallest = abs(estimate.value) + quantile * error
-    equivalent = -margin < low and high < margin
-    return Equivalence(low, high, float(p_value), float(power), smallest, equivalent)
 
 
 def _verdict(row: Row, alpha: float) -> str:
@@ -188,79 +153,33 @@ def _verdict(row: Row, alpha: float) -> str:
     return "different" if different else "inconclusive"
 
 
-def power_rows(
-    contrasts: Sequence[Contrast], *, k: int, margin: float, confidence: float
-) -> list[Row]:
-    """Rows of ``power``."""
-    rows: list[Row] = []
-    for contrast in contrasts:
-        draw, found = contrast.pair.draw, contrast.found
-        score = found["score"].estimate
-        tested = equivalence(score, draw, margin)
-        ratio = detectable(found["tool_name_count_ratio"].estimate, draw, confidence)
-        rows.append(
-            {
-                **contrast.key,
-                "margin": margin,
-                "estimate": score.value,
-                "standard_error": score.error,
-                "ci90_low": tested.low,
-                "ci90_high": tested.high,
-                "p_equivalence": tested.p_value,
-                "power": tested.power,
-                "smallest_margin": tested.smallest_margin,
-                "detectable": detectable(score, draw, confidence),
-                "detectable_widening": detectable(
-                    found[f"gap_widening_k{k}"].estimate, draw, confidence
-                ),
-                "detectable_ratio": float(np.exp(ratio)),
-                "tasks": draw.size,
-                "trials": min(contrast.full.trials, contrast.low.trials),
-                "note": score.note,
-            }
-        )
-    return rows
-
-
-def detectable(estimate: Estimate, draw: Draw, confidence: float, power: float = 0.8) -> float:
-    """Return the true difference that such data would show as significant with `power`.
-
-    For a ratio it is on the log scale. Uses the observed error and two t quantiles.
-    """
-    if np.isnan(estimate.error):
-        return float("nan")
-    quantile = t_quantile(confidence, draw) + float(stats.t.ppf(power, draw.size - 1))
-    return quantile * estimate.error
-
-
 def propensity_rows(contrasts: Sequence[Contrast], *, confidence: float) -> list[Row]:
     """Rows of ``propensity``: full-precision rate of fake-tool calls against amplification."""
     rows: list[Row] = []
     for contrast in contrasts:
-        draw, full, low = contrast.pair.draw, contrast.pair.rows_full, contrast.pair.rows_low
-        first = {name: vector[: 1 + draw.size + draw.resamples] for name, vector in full.items()}
-        per_call = share(first, "tool_name", "calls", draw, confidence=confidence)
-        per_episode = share(
-            first, "tool_name", "episodes", draw, confidence=confidence, bounds=(0.0, np.inf)
-        )
+        draw, full, low = contrast.pair.draw, contrast.pair.full, contrast.pair.low
+        fake = full["tool_name"]
+        per_call = share(fake, full["calls"], draw, confidence=confidence)
+        episode = [Term(1.0, fake, full["episodes"])]
+        per_episode = estimate(episode, draw, confidence=confidence, bounds=(0.0, np.inf))
         ratio = contrast.found["tool_name_count_ratio"]
         difference = contrast.found["tool_name_events_per_episode"].estimate
         note = ratio.estimate.note
-        if not full["tool_name"][0]:
+        if not fake.sum():
             bound = unseen_share(draw, confidence=confidence)
             note += f"; a habit in more than {100 * bound:.1f} % of tasks would have been seen"
         rows.append(
             {
                 **contrast.key,
-                "gate": "open" if full["tool_name"][0] else "closed",
-                "events_full": int(full["tool_name"][0]),
+                "gate": "open" if fake.sum() else "closed",
+                "events_full": int(fake.sum()),
                 "rate_full": per_call.value,
                 "rate_full_low": per_call.low,
                 "rate_full_high": per_call.high,
                 "per_episode_full": per_episode.value,
                 "per_episode_full_low": per_episode.low,
                 "per_episode_full_high": per_episode.high,
-                "events_low": int(low["tool_name"][0]),
+                "events_low": int(low["tool_name"].sum()),
                 "rate_low": contrast.found["tool_name_rate"].low,
                 "ratio": ratio.estimate.value,
                 "ratio_low": ratio.estimate.low,
@@ -292,9 +211,9 @@ def noise_rows(arms: Arms, *, k: int, confidence: float) -> list[Row]:
             continue
         pair = pair_arms(first, second, arms)
         for comparison in compare_all(first, second, pair, k=k, confidence=confidence).values():
-            estimate = comparison.estimate
+            found = comparison.estimate
             row: Row = {**first.key, "kind": kind, "metric": comparison.metric}
             row |= {"first": comparison.full, "second": comparison.low}
-            row |= {"estimate": estimate.value, **interval(estimate), "note": estimate.note}
+            row |= {"estimate": found.value, **interval(found), "note": found.note}
             rows.append(row)
     return rows

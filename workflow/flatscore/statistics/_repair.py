@@ -1,11 +1,11 @@
 """What a repair changes, arm by arm, and whether it changes more at low precision."""
 
-import numpy as np
-
 from flatscore.errors import InputError
 from flatscore.statistics._arms import Arm, Arms, Row
-from flatscore.statistics._metrics import pair_arms
-from flatscore.statistics._resampling import Estimate, Vector, divide, holm, summarise, weigh_pair
+from flatscore.statistics._metrics import metrics, pair_arms
+from flatscore.statistics._resampling import Estimate, estimate, holm
+
+SCORE = metrics(k=0, budget=0)[0]
 
 
 def repair_rows(arms: Arms, *, confidence: float) -> list[Row]:
@@ -40,24 +40,23 @@ def _same_budget(plain: Arm, repaired: Arm) -> None:
 
 def _repair(plain: Arm, repaired: Arm, arms: Arms, confidence: float) -> Row:
     pair = pair_arms(plain, repaired, arms)
-    scores = [divide(rows["success"], rows["episodes"]) for rows in (pair.rows_full, pair.rows_low)]
-    found = summarise(scores[1] - scores[0], pair.draw, confidence=confidence)
-    before, after = ({n: v[0] for n, v in r.items()} for r in (pair.rows_full, pair.rows_low))
+    found = estimate(pair.terms(SCORE), pair.draw, confidence=confidence, unit=True)
+    before, after = ({name: int(v.sum()) for name, v in s.items()} for s in (pair.full, pair.low))
     row: Row = dict(repaired.key)
     row |= {
-        "episodes": round(before["episodes"]),
-        "successes": round(before["success"]),
-        "score": float(scores[0][0]),
-        "episodes_repaired": round(after["episodes"]),
-        "successes_repaired": round(after["success"]),
-        "score_repaired": float(scores[1][0]),
+        "episodes": before["episodes"],
+        "successes": before["success"],
+        "score": SCORE.value(pair.full),
+        "episodes_repaired": after["episodes"],
+        "successes_repaired": after["success"],
+        "score_repaired": SCORE.value(pair.low),
         "estimate": found.value,
         "ci_low": found.low,
         "ci_high": found.high,
         "p_value": found.p_value,
-        "events": round(before["tool_name"]),
-        "events_repaired": round(after["tool_name"]),
-        "interceptions": round(after["interceptions"]),
+        "events": before["tool_name"],
+        "events_repaired": after["tool_name"],
+        "interceptions": after["interceptions"],
     }
     interaction = _interaction(plain, repaired, arms, confidence)
     row |= {
@@ -86,17 +85,6 @@ def _interaction(plain: Arm, repaired: Arm, arms: Arms, confidence: float) -> Es
     tasks = tuple(sorted(set.intersection(*(set(arm.tasks) for arm in four))))
     if not tasks:
         return Estimate(note="the four arms have no task in common")
-    draw = arms.draw(tasks)
-    sums = [_scored(arm, tasks) for arm in four]
-    effects = []
-    for first, second in (sums[:2], sums[2:]):
-        full, low = weigh_pair(draw, first, second)
-        effects.append(
-            divide(low["success"], low["episodes"]) - divide(full["success"], full["episodes"])
-        )
-    return summarise(effects[1] - effects[0], draw, confidence=confidence)
-
-
-def _scored(arm: Arm, tasks: tuple[str, ...]) -> dict[str, Vector]:
-    features = arm.features(tasks)
-    return {name: np.asarray(features[name]) for name in ("success", "episodes")}
+    signs = (1.0, -1.0, -1.0, 1.0)
+    terms = [SCORE.term(a.features(tasks), sign) for a, sign in zip(four, signs, strict=True)]
+    return estimate(terms, arms.draw(tasks), confidence=confidence)

@@ -5,67 +5,35 @@ data set: first the data as they are, then each with one task left out (the jack
 bootstrap resamples; a second matrix of signs swaps the labels of two arms within tasks. A
 statistic is a function of weighted sums, evaluated on all rows at once.
 
-Intervals: Student's t with the delete-one-task jackknife error and tasks - 1 degrees of freedom
-(ratios on the log scale). Plain percentile intervals of the same draw are reported beside them;
-``resources/coverage.tsv`` holds the measured coverage of both. p-values: labels swapped within
-tasks, exact in level whatever the skew or the number of empty tasks. Simultaneous bands: the
-largest studentized deviation over the curve, from the bootstrap rows.
+Intervals: value ± q x the delete-one-task jackknife error (ratios on the log scale). q is the
+quantile of the absolute studentized bootstrap statistic, at least Student's t with tasks - 1
+degrees of freedom. Where fewer than ``MIN_TASKS`` tasks carry a difference no such interval
+holds; shares then get exact binomial bounds with the task as the trial, other quantities none.
+Plain percentile intervals of the same draw are reported beside them; ``resources/coverage.tsv``
+holds the measured coverage of both. p-values: labels swapped within tasks, exact in level
+whatever the skew or the number of empty tasks. Simultaneous bands: the largest studentized
+deviation over the curve.
 """
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Rows = Mapping[str, Vector]
+from flatscore.statistics._draw import Draw, Matrix, Vector, divide, jackknife_error, t_quantile
+
+# Fewer tasks that differ than this: no interval from a standard error can be trusted.
+MIN_TASKS = 5
 
 
-class Draw:
-    """Task weights and label swaps for one set of tasks.
+@dataclass(frozen=True)
+class Term:
+    """A signed ratio of sums, the building block of a statistic; vectors are over the tasks."""
 
-    Parameters
-    ----------
-    tasks
-        Task ids; their order is that of the columns. The same set gives the same draw, so arms
-        and cells with the same tasks are resampled together.
-    resamples
-        Bootstrap rows, and rows of label swaps.
-    seed
-        Seed of the study.
-    """
-
-    def __init__(self, tasks: Sequence[str], *, resamples: int, seed: int) -> None:
-        self.tasks = tuple(tasks)
-        self.resamples = resamples
-        digest = hashlib.sha256(json.dumps(sorted(self.tasks)).encode()).hexdigest()
-        self._entropy = [seed, int(digest[:16], 16)]
-
-    @property
-    def size(self) -> int:
-        """Number of tasks."""
-        return len(self.tasks)
-
-    @cached_property
-    def weights(self) -> Matrix:
-        """Rows (1 + tasks + resamples) x tasks: data, jackknife, bootstrap."""
-        size = self.size
-        rng = np.random.default_rng([*self._entropy, 0])
-        bootstrap = rng.multinomial(size, np.full(size, 1 / size), size=self.resamples)
-        return np.vstack([np.ones((1, size)), 1 - np.eye(size), bootstrap])
-
-    @cached_property
-    def signs(self) -> Matrix:
-        """Rows resamples x tasks of -1 (labels swapped) and 1."""
-        rng = np.random.default_rng([*self._entropy, 1])
-        coins: Matrix = rng.integers(0, 2, size=(self.resamples, self.size)).astype(float)
-        return 2 * coins - 1
+    sign: float
+    top: Vector
+    bottom: Vector
 
 
 @dataclass(frozen=True)
@@ -80,51 +48,169 @@ class Estimate:
     p_value: float = np.nan
     error: float = np.nan  # standard error, of the logarithm for a ratio
     constant: bool = False  # no task differs from another
+    few: tuple[int, int] | None = None  # tasks above and below 0, where these are too few
     note: str = ""
 
 
-def weigh(draw: Draw, features: Mapping[str, Vector]) -> dict[str, Vector]:
-    """Return the weighted sums of one arm's per-task features on every row of the draw."""
-    sums = draw.weights @ np.column_stack(list(features.values()))
-    return {name: sums[:, column] for column, name in enumerate(features)}
+def estimate(
+    terms: Sequence[Term],
+    draw: Draw,
+    *,
+    confidence: float,
+    log: bool = False,
+    unit: bool = False,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> Estimate:
+    """Estimate a signed sum of ratios, such as the difference of two arms' rates.
 
-
-def weigh_pair(
-    draw: Draw, full: Mapping[str, Vector], low: Mapping[str, Vector]
-) -> tuple[dict[str, Vector], dict[str, Vector]]:
-    """As :func:`weigh` for two arms, followed by the rows in which their labels are swapped.
-
-    Swapping the labels of a task moves its sums from one arm to the other, so both arms' sums
-    follow from the total and the signed difference.
+    Parameters
+    ----------
+    terms
+        One arm, or pairs of arms (minuend second): the labels of each pair are swapped for the
+        p-value, which one arm does not get.
+    log
+        Sum the logarithms; value and intervals are returned as ratios.
+    unit
+        Within one task the statistic lies in -1..1, so that exact bounds hold.
+    bounds
+        Range of the statistic, to which intervals are clipped.
     """
-    first, second = (np.column_stack(list(arm.values())) for arm in (full, low))
-    total = (first + second).sum(axis=0)
-    moved = draw.signs @ (second - first)
-    rows_full = np.vstack([draw.weights @ first, (total - moved) / 2])
-    rows_low = np.vstack([draw.weights @ second, (total + moved) / 2])
-    return (
-        {name: rows_full[:, column] for column, name in enumerate(full)},
-        {name: rows_low[:, column] for column, name in enumerate(full)},
+    found, _ = _estimate(terms, draw, confidence, log=log, unit=unit, bounds=bounds)
+    if len(terms) == 1 or np.isnan(found.value):
+        return found
+    swapped = _evaluate_swapped(terms, draw, log)
+    value = float(np.log(found.value)) if log else found.value
+    return replace(found, p_value=_p_value(swapped, value))
+
+
+def _estimate(
+    terms: Sequence[Term],
+    draw: Draw,
+    confidence: float,
+    *,
+    log: bool = False,
+    unit: bool = False,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> tuple[Estimate, Vector]:
+    """Return the estimate without its p-value, and the studentized deviations behind it."""
+    rows = _evaluate(terms, draw.weights, log)
+    none = np.zeros(draw.resamples)
+    if np.isnan(rows[0]):
+        return Estimate(note="no data"), none
+    above, below = _signs_by_task(terms)
+    if min(above + below, draw.size) < MIN_TASKS and not log:
+        return _few(float(rows[0]), draw, (above, below), confidence, unit), none
+    found = summarise(rows, draw, confidence=confidence, log=log, bounds=bounds)
+    if np.isnan(found.error):
+        return found, none
+    deviation = np.abs(studentize(terms, rows, draw, log))
+    factor = max(t_quantile(confidence, draw), _quantile(deviation, confidence))
+    ends = (float(rows[0]) + side * factor * found.error for side in (-1, 1))
+    low, high = (float(np.clip(np.exp(end) if log else end, *bounds)) for end in ends)
+    return replace(found, low=low, high=high), deviation
+
+
+def _evaluate(terms: Sequence[Term], weights: Matrix, log: bool) -> Vector:
+    columns = [column for term in terms for column in (term.top, term.bottom)]
+    sums = weights @ np.column_stack(columns)
+    return _combine(terms, sums, log)
+
+
+def _combine(terms: Sequence[Term], sums: Matrix, log: bool) -> Vector:
+    total = np.zeros(len(sums))
+    for index, term in enumerate(terms):
+        ratio = divide(sums[:, 2 * index], sums[:, 2 * index + 1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total += term.sign * (np.log(ratio) if log else ratio)
+    return total
+
+
+def _evaluate_swapped(terms: Sequence[Term], draw: Draw, log: bool) -> Vector:
+    """Evaluate with the labels of each pair of arms swapped in the tasks of sign -1.
+
+    Swapping a task moves its sums from one arm to the other, so both arms' sums follow from the
+    total and the signed difference.
+    """
+    columns = []
+    for first, second in zip(terms[::2], terms[1::2], strict=True):
+        pair = [np.column_stack([term.top, term.bottom]) for term in (first, second)]
+        total = (pair[0] + pair[1]).sum(axis=0)
+        moved = draw.signs @ (pair[1] - pair[0])
+        columns += [(total - moved) / 2, (total + moved) / 2]
+    return _combine(terms, np.column_stack(columns), log)
+
+
+def _signs_by_task(terms: Sequence[Term]) -> tuple[int, int]:
+    """Return in how many tasks the statistic, taken in the task alone, is above and below 0."""
+    own = np.zeros(len(terms[0].top))
+    for term in terms:
+        own += term.sign * np.nan_to_num(divide(term.top, term.bottom))
+    return int((own > 1e-12).sum()), int((own < -1e-12).sum())
+
+
+def _few(
+    value: float,
+    draw: Draw,
+    signs: tuple[int, int],
+    confidence: float,
+    unit: bool,
+) -> Estimate:
+    """Return what can be said when few tasks carry a difference."""
+    count = sum(signs)
+    which = f"{count} of {draw.size} tasks are not 0"
+    if not unit:
+        constant = not count
+        note = "no event" if constant else f"{which}: too few for an interval"
+        return Estimate(value, constant=constant, few=signs, note=note)
+    low, high = few_bounds(signs, draw, confidence=confidence)
+    note = f"{which}: exact bounds with the task as the trial"
+    return Estimate(value, low, high, constant=not count, few=signs, note=note)
+
+
+def few_bounds(signs: tuple[int, int], draw: Draw, *, confidence: float) -> tuple[float, float]:
+    """Return exact bounds of a mean over tasks that lies in -1..1 in each of them.
+
+    The mean is at most the probability that a task is above 0, and that has a Clopper-Pearson
+    bound; likewise below 0. `signs` are the numbers of tasks above and below 0.
+    """
+    level = 0.5 + confidence / 2
+    above, below = (
+        float(stats.beta.ppf(level, count + 1, draw.size - count)) if count < draw.size else 1.0
+        for count in signs
     )
+    return -below, above
 
 
-def divide(top: Vector, bottom: Vector) -> Vector:
-    """Divide; NaN where nothing is to be divided by."""
-    return np.divide(
-        top, bottom, out=np.full_like(top, np.nan), where=np.broadcast_to(bottom > 1e-9, top.shape)
-    )
+def studentize(terms: Sequence[Term], rows: Vector, draw: Draw, log: bool) -> Vector:
+    """Return (resampled - observed) / its linearized error, on the bootstrap rows.
+
+    `rows` are the statistic's values on the rows of the draw. The linearized error of a resample
+    is that of the mean of its tasks' influences, a quadratic form in the weighted products of
+    their sums.
+    """
+    weights = draw.weights[1 + draw.size :]
+    columns = np.column_stack([c for term in terms for c in (term.top, term.bottom)])
+    width = columns.shape[1]
+    sums = weights @ columns
+    slopes = np.empty_like(sums)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for index, term in enumerate(terms):
+            top, bottom = sums[:, 2 * index], sums[:, 2 * index + 1]
+            slopes[:, 2 * index] = term.sign / (top if log else bottom)
+            slopes[:, 2 * index + 1] = -term.sign * (1 if log else top / bottom) / bottom
+        products = (columns[:, :, None] * columns[:, None, :]).reshape(len(columns), width**2)
+        weighted = (weights @ products).reshape(-1, width, width)
+        # ufuncs in place of a slow three-operand einsum
+        variance = ((weighted @ slopes[:, :, None])[:, :, 0] * slopes).sum(axis=1)
+        error = np.sqrt(np.maximum(variance, 0) * draw.size / (draw.size - 1))
+        return np.asarray((rows[1 + draw.size :] - rows[0]) / error)
 
 
-def jackknife_error(rows: Vector, draw: Draw) -> Vector:
-    """Return the delete-one-task standard error of each statistic; `rows` is rows x …"""
-    left_out = rows[1 : 1 + draw.size]
-    spread = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
-    return np.asarray(np.sqrt(spread * (draw.size - 1) / draw.size))
-
-
-def t_quantile(level: float, draw: Draw) -> float:
-    """Return the two-sided t quantile at `level` for the draw's tasks."""
-    return float(stats.t.ppf(0.5 + level / 2, draw.size - 1))
+def _quantile(deviation: Vector, level: float) -> float:
+    """Return a quantile; 0, for Student's t alone, where too much cannot be computed."""
+    ordered = np.sort(np.where(np.isfinite(deviation), deviation, np.inf))
+    found = float(ordered[min(int(np.ceil(level * len(ordered))), len(ordered) - 1)])
+    return found if np.isfinite(found) else 0.0
 
 
 def summarise(
@@ -135,68 +221,75 @@ def summarise(
     log: bool = False,
     bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> Estimate:
-    """Turn a statistic on every row into an estimate, its interval and its p-value.
+    """Turn any statistic on every row of the draw into an estimate with a t interval.
 
-    Parameters
-    ----------
-    rows
-        Values on the rows of :func:`weigh` or :func:`weigh_pair` (only these give a p-value).
-    log
-        The rows are logarithms; value and intervals are returned as ratios.
-    bounds
-        Range of the statistic, to which intervals are clipped.
+    For statistics that are no sum of ratios; the others go through :func:`estimate`.
     """
     size, value = draw.size, float(rows[0])
     back = np.exp if log else float
     if np.isnan(value):
         return Estimate(note="no data")
-    p_value = _swap_p_value(rows, draw)
     point = float(back(value))
     if size < 2:
         return Estimate(point, note="one task: no interval")
     if not np.isfinite(rows[: 1 + size]).all():
-        return Estimate(point, p_value=p_value, note="hangs on a single task: no interval")
+        return Estimate(point, note="hangs on a single task: no interval")
     error = float(jackknife_error(rows, draw))
     if error < 1e-10:
-        return Estimate(
-            point, p_value=p_value, constant=True, note="the same in every task: no interval"
-        )
+        return Estimate(point, constant=True, note="the same in every task: no interval")
     half = t_quantile(confidence, draw) * error
     low, high = (float(np.clip(back(value + side * half), *bounds)) for side in (-1, 1))
-    bootstrap = rows[1 + size : 1 + size + draw.resamples]
+    bootstrap = rows[1 + size :]
+    finite = bootstrap[np.isfinite(bootstrap)]
     tail = (1 - confidence) / 2
-    boot = [np.nan, np.nan]
-    if np.isfinite(bootstrap).mean() > 0.99:
-        finite = bootstrap[np.isfinite(bootstrap)]
-        boot = [float(back(q)) for q in np.quantile(finite, [tail, 1 - tail])]
-    return Estimate(
-        point, low=low, high=high, boot_low=boot[0], boot_high=boot[1], p_value=p_value, error=error
-    )
+    boot_low = boot_high = np.nan
+    if len(finite) > 0.99 * len(bootstrap):
+        boot_low, boot_high = (float(back(q)) for q in np.quantile(finite, [tail, 1 - tail]))
+    return Estimate(point, low, high, boot_low, boot_high, error=error)
 
 
-def _swap_p_value(rows: Vector, draw: Draw) -> float:
+def _p_value(swapped: Vector, value: float) -> float:
     """Return the two-sided share of label swaps at least as extreme as the data."""
-    swapped = rows[1 + draw.size + draw.resamples :]
-    if not len(swapped):
-        return np.nan
-    extreme = ~(np.abs(swapped) < abs(rows[0]) - 1e-9)  # what cannot be computed counts against
+    extreme = ~(np.abs(swapped) < abs(value) - 1e-9)  # what cannot be computed counts against
     return float((1 + extreme.sum()) / (1 + len(swapped)))
 
 
-def simultaneous_quantile(rows: Matrix, draw: Draw, *, confidence: float) -> float:
-    """Return the factor of the standard errors that covers a whole curve at once.
+@dataclass(frozen=True)
+class Curve:
+    """A statistic at several points: pointwise intervals and a simultaneous band."""
 
-    The quantile over resamples of the largest studentized deviation (sup-t band); at least the
-    pointwise t quantile. `rows` is rows x points; points without variation are left out.
+    value: Vector
+    low: Vector
+    high: Vector
+    band_low: Vector
+    band_high: Vector
+
+
+def estimate_curve(
+    points: Sequence[Sequence[Term]], draw: Draw, *, confidence: float, low: float, high: float
+) -> Curve:
+    """Estimate shares or their differences at several points, as :func:`estimate` with `unit`.
+
+    The band's factor is the quantile of the largest absolute studentized deviation over the
+    points; points with few differing tasks get exact bounds, in the band at Bonferroni's level.
+    `low` and `high` clip the ends.
     """
-    error = jackknife_error(rows, draw)
-    moving = error > 1e-10
-    pointwise = t_quantile(confidence, draw)
-    if not moving.any():
-        return pointwise
-    bootstrap = rows[1 + draw.size : 1 + draw.size + draw.resamples, moving]
-    deviation = np.abs(bootstrap - rows[0, moving]) / error[moving]
-    return max(pointwise, float(np.quantile(deviation.max(axis=1), confidence)))
+    both = [_estimate(terms, draw, confidence, unit=True) for terms in points]
+    found = [each for each, _ in both]
+    values = np.array([each.value for each in found])
+    ends = np.array([[each.low, each.high] for each in found])
+    largest = np.fmax.reduce([deviation for _, deviation in both])
+    band = ends.copy()
+    factor = _quantile(largest, confidence)
+    for index, each in enumerate(found):
+        if not np.isnan(each.error):
+            half = max(factor * each.error, ends[index, 1] - each.value)
+            band[index] = each.value - half, each.value + half
+        elif each.few is not None:
+            level = 1 - (1 - confidence) / len(found)
+            band[index] = few_bounds(each.few, draw, confidence=level)
+    clipped = np.clip(np.column_stack([ends, band]), low, high)
+    return Curve(values, *clipped.T)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

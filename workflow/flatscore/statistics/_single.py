@@ -1,40 +1,34 @@
 """Tables of one arm at a time: scores, channels, censoring, positions, pass^k."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import comb
 
 import numpy as np
-from scipy import stats
 
 from flatscore.statistics._arms import CHANNELS, Arm, Arms, Row, sum_by_task
+from flatscore.statistics._draw import Draw, Sums, Vector
 from flatscore.statistics._exclusions import worst_and_best
-from flatscore.statistics._resampling import Draw, Estimate, Rows, Vector, divide, summarise, weigh
+from flatscore.statistics._resampling import Estimate, Term, estimate
 
 SUB_KINDS = ("user_side", "other_domain", "near_miss", "invented", "empty")
 BINS = 5
 
 
-def share(
-    rows: Rows,
-    top: str,
-    bottom: str,
-    draw: Draw,
-    *,
-    confidence: float,
-    bounds: tuple[float, float] = (0.0, 1.0),
-) -> Estimate:
-    """Estimate a ratio of two sums; a share that is 0 or 1 in every task gets exact bounds.
+def share(top: Vector, bottom: Vector, draw: Draw, *, confidence: float) -> Estimate:
+    """Estimate a ratio of sums that lies in 0..1 in every task.
 
-    Those bounds are Clopper-Pearson with the task as the trial: nothing finer is known when no
-    task differs from another.
+    A share that is 0, or 1, in nearly every task gets exact bounds.
     """
-    found = summarise(divide(rows[top], rows[bottom]), draw, confidence=confidence, bounds=bounds)
-    if found.error > 0 or found.value not in bounds or bounds != (0.0, 1.0):
-        return found
-    hits = draw.size if found.value else 0
-    exact = stats.binomtest(hits, draw.size).proportion_ci(confidence)
-    note = f"{found.value:g} in every task: exact bounds with the task as the trial"
-    return Estimate(value=found.value, low=float(exact.low), high=float(exact.high), note=note)
+    rare = estimate([Term(1.0, bottom - top, bottom)], draw, confidence=confidence, unit=True)
+    found = estimate(
+        [Term(1.0, top, bottom)], draw, confidence=confidence, unit=True, bounds=(0.0, 1.0)
+    )
+    if found.few is not None:
+        return replace(found, low=0.0)
+    if rare.few is not None:
+        return replace(found, low=1 - rare.high, high=1.0, note=rare.note.replace("0:", "1:"))
+    return found
 
 
 def scores(arms: Arms, *, confidence: float) -> list[Row]:
@@ -50,7 +44,7 @@ def _score(arm: Arm, arms: Arms, confidence: float) -> Row:
         return row | {"note": "every episode was an infrastructure failure"}
     draw = arms.draw(arm.tasks)
     features = arm.features(arm.tasks)
-    found = share(weigh(draw, features), "success", "episodes", draw, confidence=confidence)
+    found = share(features["success"], features["episodes"], draw, confidence=confidence)
     sums = {name: float(vector.sum()) for name, vector in features.items()}
     recovery = sums["recovered"] / sums["recoverable"] if sums["recoverable"] else np.nan
     fractional = int(arm.counted["reward"].between(0, 1, inclusive="neither").sum())
@@ -79,28 +73,27 @@ def channels(arms: Arms, *, confidence: float) -> list[Row]:
         if not arm.tasks:
             continue
         draw = arms.draw(arm.tasks)
-        sums = weigh(draw, arm.features(arm.tasks))
+        sums = arm.features(arm.tasks)
         rows += [_channel(arm, name, sums, draw, confidence) for name in CHANNELS]
     return rows
 
 
-def _channel(arm: Arm, name: str, rows: Rows, draw: Draw, confidence: float) -> Row:
-    calls = "user_calls" if name == "user" else "calls"
-    events = int(rows[name][0])
-    found = share(rows, name, calls, draw, confidence=confidence)
-    recoverable = rows[f"{name}_recoverable"][0]
+def _channel(arm: Arm, name: str, sums: Sums, draw: Draw, confidence: float) -> Row:
+    calls = sums["user_calls" if name == "user" else "calls"]
+    events, recoverable = int(sums[name].sum()), sums[f"{name}_recoverable"].sum()
+    found = share(sums[name], calls, draw, confidence=confidence)
     row: Row = {
         **arm.key,
         "channel": name,
         "events": events,
-        "calls": int(rows[calls][0]),
+        "calls": int(calls.sum()),
         "rate": found.value,
         "ci_low": found.low,
         "ci_high": found.high,
         "events_per_episode": events / len(arm.counted),
-        "tasks": int((arm.features(draw.tasks)[name] > 0).sum()),
-        "recovery": rows[f"{name}_recovered"][0] / recoverable if recoverable else np.nan,
-        "note": "no call" if not rows[calls][0] else found.note,
+        "tasks": int((sums[name] > 0).sum()),
+        "recovery": sums[f"{name}_recovered"].sum() / recoverable if recoverable else np.nan,
+        "note": found.note if calls.sum() else "no call",
     }
     if not events:
         row["upper_bound"] = unseen_share(draw, confidence=confidence)
@@ -122,14 +115,14 @@ def censoring(arms: Arms, *, confidence: float) -> list[Row]:
         if not arm.tasks:
             continue
         draw = arms.draw(arm.tasks)
-        sums = weigh(draw, arm.features(arm.tasks))
-        found = share(sums, "at_cap", "episodes", draw, confidence=confidence)
+        sums = arm.features(arm.tasks)
+        found = share(sums["at_cap"], sums["episodes"], draw, confidence=confidence)
         errors = arm.counted["errors"]
         rows.append(
             {
                 **arm.key,
                 "episodes": len(arm.counted),
-                "at_cap": int(sums["at_cap"][0]),
+                "at_cap": int(sums["at_cap"].sum()),
                 "share": found.value,
                 "ci_low": found.low,
                 "ci_high": found.high,
@@ -159,11 +152,8 @@ def _positions(arm: Arm, draw: Draw, confidence: float) -> list[Row]:
         part = frame[place == index]
         fake = (part["channel"] == "tool_name").to_numpy()
         failed = int(part["error"].astype(bool).sum())
-        features = {
-            "calls": sum_by_task(part, draw.tasks),
-            "events": sum_by_task(part, draw.tasks, fake),
-        }
-        found = share(weigh(draw, features), "events", "calls", draw, confidence=confidence)
+        calls, events = sum_by_task(part, draw.tasks), sum_by_task(part, draw.tasks, fake)
+        found = share(events, calls, draw, confidence=confidence)
         rows.append(
             {
                 **arm.key,
@@ -213,8 +203,7 @@ def pass_hat_table(arms: Arms, *, confidence: float) -> list[Row]:
 def _mean_of_tasks(values: Vector, draw: Draw, k: int, confidence: float) -> Row:
     if lacking := int(np.isnan(values).sum()):
         return {"note": f"undefined: {lacking} tasks have fewer than {k} trials"}
-    sums = weigh(draw, {"value": values, "tasks": np.ones(draw.size)})
-    found = share(sums, "value", "tasks", draw, confidence=confidence)
+    found = share(values, np.ones(draw.size), draw, confidence=confidence)
     return {
         "value": found.value,
         "ci_low": found.low,

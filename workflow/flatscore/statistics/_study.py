@@ -1,6 +1,7 @@
 """All tables of a study, in order."""
 
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from flatscore.statistics import Settings
 from flatscore.statistics._arms import Row, read_arms
@@ -10,10 +11,10 @@ from flatscore.statistics._contrasts import (
     build_contrasts,
     contrast_rows,
     noise_rows,
-    power_rows,
     propensity_rows,
 )
 from flatscore.statistics._exclusions import exclusions
+from flatscore.statistics._power import power_rows
 from flatscore.statistics._repair import repair_rows
 from flatscore.statistics._single import censoring, channels, pass_hat_table, positions, scores
 from flatscore.statistics._tables import Tables
@@ -21,6 +22,8 @@ from flatscore.statistics._verdicts import verdict_rows
 from flatscore.statistics._vocabulary import vocabulary_rows
 
 
+# One thread: the sums come out the same on any machine, and many small products gain from it.
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def analyse_study(episodes: pd.DataFrame, calls: pd.DataFrame, *, settings: Settings) -> Tables:
     """See :func:`flatscore.statistics.analyse`."""
     arms = read_arms(

@@ -23,8 +23,10 @@ import numpy as np
 
 from flatscore.statistics import Settings
 from flatscore.statistics._arms import AGENT_CHANNELS, Arms, Row
-from flatscore.statistics._contrasts import Contrast, detectable, equivalence
-from flatscore.statistics._resampling import Estimate, divide, holm, summarise
+from flatscore.statistics._contrasts import Contrast
+from flatscore.statistics._metrics import compare, surviving_share
+from flatscore.statistics._power import detectable, equivalence
+from flatscore.statistics._resampling import Estimate, holm
 from flatscore.statistics._single import unseen_share
 
 WORDS = {
@@ -106,12 +108,8 @@ def weigh_evidence(contrast: Contrast, k_star: int | None, settings: Settings) -
 
 def _tight_score(contrast: Contrast, settings: Settings) -> Estimate:
     """Return the difference of S(K) at the pre-specified K, low minus full."""
-    pair = contrast.pair
-    name = f"survive_{min(settings.k, contrast.full.budget)}"
-    rows = divide(pair.rows_low[name], pair.rows_low["episodes"]) - divide(
-        pair.rows_full[name], pair.rows_full["episodes"]
-    )
-    return summarise(rows, pair.draw, confidence=settings.confidence)
+    metric = surviving_share(min(settings.k, contrast.full.budget))
+    return compare(contrast.pair, metric, confidence=settings.confidence).estimate
 
 
 def _row(evidence: Evidence, settings: Settings) -> Row:
@@ -187,9 +185,7 @@ def _score(evidence: Evidence) -> str:
 def _change(channel: str, evidence: Evidence) -> str:
     """Say how often a channel fails at low precision against full precision."""
     contrast, words = evidence.contrast, WORDS[channel]
-    first, second = (
-        round(rows[channel][0]) for rows in (contrast.pair.rows_full, contrast.pair.rows_low)
-    )
+    first, second = (int(sums[channel].sum()) for sums in (contrast.pair.full, contrast.pair.low))
     ratio = contrast.found[f"{channel}_count_ratio"].estimate
     if not first and not second:
         bound = unseen_share(contrast.pair.draw, confidence=0.95)

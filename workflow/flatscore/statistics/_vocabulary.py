@@ -8,8 +8,9 @@ import pandas as pd
 from scipy import stats
 
 from flatscore.statistics._arms import Arm, Row
+from flatscore.statistics._draw import Draw, Matrix, Vector, divide
 from flatscore.statistics._metrics import Comparison
-from flatscore.statistics._resampling import Draw, Estimate, Matrix, Vector, divide, summarise
+from flatscore.statistics._resampling import Estimate, summarise
 
 if TYPE_CHECKING:
     from flatscore.statistics._contrasts import Contrast

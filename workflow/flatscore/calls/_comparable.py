@@ -1,0 +1,88 @@
+"""Refusing comparisons of recordings that differ in more than the precision."""
+
+from collections.abc import Collection
+from typing import Any
+
+from flatscore.calls._reading import Recording, _some
+from flatscore.errors import InputError
+from flatscore.files import digest
+
+# What the precision itself changes in an agent's arguments.
+EXPECTED = {"precision", "weights_digest", "model", "api_base", "base_url", "api_key", "repair"}
+
+
+def check_comparable(
+    full: Recording, low: Recording, *, allow: Collection[str] = (), ignore_budget: bool = False
+) -> None:
+    """Refuse two recordings whose difference is not the precision alone.
+
+    Parameters
+    ----------
+    full, low
+        The recordings.
+    allow
+        Names of factors that may differ, as the messages name them.
+    ignore_budget
+        Whether the error budgets may differ.
+
+    Raises
+    ------
+    InputError
+        Naming both files, the factor and its two values.
+    """
+    _check_slots(full, low, allow)
+    left, right = _factors(full), _factors(low)
+    if ignore_budget:
+        left["max_errors"] = right["max_errors"] = None
+    for name, value in left.items():
+        if name in allow or value == right[name]:
+            continue
+        raise InputError(
+            low.file,
+            f"differs from {full.file} in {name}: {_short(right[name])} against {_short(value)}.",
+            "Compare runs that differ in the precision alone.",
+        )
+
+
+def _factors(recording: Recording) -> dict[str, Any]:
+    user = recording.info["user_info"]
+    arguments = {k: v for k, v in recording.arguments.items() if k not in EXPECTED}
+    return {
+        "domain": recording.domain,
+        "policy": digest(recording.info["environment_info"].get("policy")),
+        "max_errors": recording.budget,
+        "max_steps": recording.info.get("max_steps"),
+        "agent": recording.agent.get("implementation"),
+        "agent arguments": arguments,
+        "user": user.get("implementation"),
+        "user model": user.get("llm"),
+        "user arguments": user.get("llm_args"),
+        "user guidelines": digest(user.get("global_simulation_guidelines")),
+    }
+
+
+def _check_slots(full: Recording, low: Recording, allow: Collection[str]) -> None:
+    left, right = (
+        {(str(s["task_id"]), s.get("trial")) for s in recording.simulations}
+        for recording in (full, low)
+    )
+    if full.domain != low.domain:
+        return  # the factor says it better
+    if left == right or "episodes" in allow:
+        return
+    only = {full.file: left - right, low.file: right - left}
+    told = "; ".join(
+        f"{file} alone has {_some(sorted(f'{task} trial {trial}' for task, trial in slots))}"
+        for file, slots in only.items()
+        if slots
+    )
+    raise InputError(
+        low.file,
+        f"and {full.file} do not hold the same episodes: {told}.",
+        "Finish both runs on the same tasks and trials.",
+    )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 120 else text[:117] + "..."

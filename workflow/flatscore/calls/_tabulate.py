@@ -1,0 +1,231 @@
+"""One row an episode, one row a call."""
+
+import json
+from typing import Any
+
+import pandas as pd
+
+from flatscore import domains
+from flatscore.calls import _channels
+from flatscore.calls._reading import Recording, flatten, reward
+from flatscore.errors import InputError
+
+GRADED = ("agent_stop", "user_stop")
+ARM = {"model": "str", "domain": "str", "precision": "str", "repair": "str", "budget": "Int64"}
+EPISODES = {
+    **ARM,
+    "task": "str",
+    "trial": "Int64",
+    "seed": "Int64",
+    "reward": "Float64",
+    "success": "boolean",
+    "termination": "str",
+    "status": "str",
+    "reason": "object",
+    "errors": "Int64",
+    "agent_errors": "Int64",
+    "user_errors": "Int64",
+    "agent_calls": "Int64",
+    "interceptions": "Int64",
+    "steps": "Int64",
+    "file": "str",
+}
+CALLS = {
+    **ARM,
+    "task": "str",
+    "trial": "Int64",
+    "turn": "Int64",
+    "call": "Int64",
+    "requestor": "str",
+    "name": "object",
+    "arguments": "object",
+    "error": "boolean",
+    "channel": "object",
+    "sub_kind": "object",
+    "message": "object",
+    "recovered": "boolean",
+    "position": "Float64",
+    "intercepted": "boolean",
+    "attempt": "Int64",
+}
+
+
+def tabulate(
+    recording: Recording,
+    *,
+    model: str,
+    precision: str,
+    repair: str | None = None,
+    budget: int | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The episodes and calls of an arm.
+
+    Parameters
+    ----------
+    recording
+        What :func:`~flatscore.calls.read_results` read.
+    model, precision
+        Names in the study.
+    repair, budget
+        As recorded where None.
+
+    Returns
+    -------
+    tuple of pandas.DataFrame
+        Columns ``EPISODES`` and ``CALLS``. A call that the repair rejected has ``intercepted``
+        true and ``error`` false: it never reached the environment. A reply that could not be read
+        is a row of channel ``harness_lost`` without a name.
+
+    Raises
+    ------
+    InputError
+        For a domain whose tools are not known here.
+    """
+    if recording.domain not in domains.DOMAINS:
+        raise InputError(
+            recording.file,
+            f"its domain is {recording.domain!r}.",
+            f"Give runs of {' or '.join(domains.DOMAINS)}.",
+        )
+    arm = {
+        "model": model,
+        "domain": recording.domain,
+        "precision": precision,
+        "repair": repair or recording.arguments.get("repair", "none"),
+        "budget": budget or recording.budget,
+    }
+    episodes, calls = [], []
+    for simulation in recording.simulations:
+        rows = _calls(recording.domain, simulation)
+        slot = {"task": str(simulation["task_id"]), "trial": simulation.get("trial") or 0}
+        calls += [{**arm, **slot, **row} for row in rows]
+        episodes.append({**arm, **slot, **_episode(recording, simulation, rows)})
+    return _frame(episodes, EPISODES), _frame(calls, CALLS)
+
+
+def _frame(rows: list[dict[str, Any]], columns: dict[str, str]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(columns)).astype(columns)
+
+
+def _episode(
+    recording: Recording, simulation: dict[str, Any], calls: list[dict[str, Any]]
+) -> dict[str, Any]:
+    termination = str(simulation.get("termination_reason"))
+    lost = next((c["message"] for c in calls if c["channel"] == _channels.HARNESS_LOST), None)
+    graded = reward(simulation)
+    if termination == "infrastructure_error" or simulation.get("skipped"):
+        status = "infrastructure"
+        reason = (simulation.get("info") or {}).get("error", "no reason recorded")
+    elif lost is not None:
+        status, reason, graded = "harness_lost", lost, 0.0
+    elif termination in GRADED:
+        status, reason = "graded", None
+        if graded is None:
+            status, reason = "infrastructure", "no reward recorded"
+    else:
+        status, reason, graded = "ungraded", termination, 0.0
+    counted = [c for c in calls if c["error"]]
+    executed = [c for c in calls if not c["intercepted"] and c["channel"] != _channels.HARNESS_LOST]
+    return {
+        "seed": simulation.get("seed"),
+        "reward": None if status == "infrastructure" else graded,
+        "success": None if status == "infrastructure" else graded == 1,
+        "termination": termination,
+        "status": status,
+        "reason": reason,
+        "errors": len(counted),
+        "agent_errors": sum(c["requestor"] == "assistant" for c in counted),
+        "user_errors": sum(c["requestor"] == "user" for c in counted),
+        "agent_calls": sum(c["requestor"] == "assistant" for c in executed),
+        "interceptions": sum(c["intercepted"] for c in calls),
+        "steps": len(flatten(simulation)),
+        "file": recording.file,
+    }
+
+
+def _calls(domain: str, simulation: dict[str, Any]) -> list[dict[str, Any]]:
+    """The calls of an episode in order, those of user and agent and those that were rejected."""
+    messages = flatten(simulation)
+    rows: list[dict[str, Any]] = []
+    for turn, message in enumerate(messages):
+        if message["role"] not in ("assistant", "user"):
+            continue
+        extra = (message.get("raw_data") or {}).get("flatscore") or {}
+        for held in extra.get("interceptions") or []:
+            rows.append(_row(domain, turn, held, "assistant", held["message"], held["attempt"]))
+        if extra.get("unreadable"):
+            rows.append(_lost(turn, extra["unreadable"], extra.get("raw", "")))
+        calls = message.get("tool_calls") or []
+        for number, call in enumerate(calls):
+            answer = _answer(messages, turn, number, str(call.get("id", "")))
+            failed = answer.get("content") or "" if answer.get("error") else None
+            rows.append(_row(domain, turn, call, message["role"], failed, 0))
+    for number, row in enumerate(rows):
+        row["call"] = number
+        row["position"] = row["turn"] / max(len(messages), 1)
+    _recovery(rows)
+    return rows
+
+
+def _answer(
+    messages: list[dict[str, Any]], turn: int, number: int, identity: str
+) -> dict[str, Any]:
+    """The tool message of a call: by its id behind the call, or by its place when ids repeat."""
+    behind = []
+    for message in messages[turn + 1 :]:
+        if message["role"] != "tool":
+            break
+        behind.append(message)
+    named = [message for message in behind if str(message.get("id", "")) == identity]
+    if len(named) == 1:
+        return named[0]
+    return behind[number] if named and number < len(behind) else {}
+
+
+def _row(
+    domain: str, turn: int, call: dict[str, Any], requestor: str, failed: str | None, attempt: int
+) -> dict[str, Any]:
+    name, arguments = str(call.get("name") or ""), call.get("arguments")
+    kind: tuple[str | None, str | None] = (None, None)
+    if failed is not None:
+        kind = _channels.channel(domain, name, arguments, failed, requestor=requestor)
+    return {
+        "turn": turn,
+        "requestor": requestor,
+        "name": name,
+        "arguments": json.dumps(arguments, ensure_ascii=False),
+        "error": failed is not None and attempt == 0,
+        "channel": kind[0],
+        "sub_kind": kind[1],
+        "message": failed,
+        "intercepted": attempt > 0,
+        "attempt": attempt,
+    }
+
+
+def _lost(turn: int, reason: str, raw: str) -> dict[str, Any]:
+    return {
+        "turn": turn,
+        "requestor": "assistant",
+        "name": None,
+        "arguments": raw,
+        "error": False,  # τ²-bench counts failed tool messages, and there is none
+        "channel": _channels.HARNESS_LOST,
+        "sub_kind": None,
+        "message": reason,
+        "intercepted": False,
+        "attempt": 0,
+    }
+
+
+def _recovery(rows: list[dict[str, Any]]) -> None:
+    """Whether the agent's next executed call after a failed one succeeded."""
+    following: bool | None = None
+    for row in reversed(rows):
+        row["recovered"] = None
+        if row["requestor"] != "assistant" or row["intercepted"]:
+            continue
+        if row["error"]:
+            row["recovered"] = following
+        if row["channel"] != _channels.HARNESS_LOST:
+            following = not row["error"]

@@ -1,0 +1,324 @@
+"""Running the arms of one model, precision and domain.
+
+Each arm's file has τ²-bench's ``Results`` format. What this package adds:
+
+``info.agent_info``
+    ``implementation`` is ``flatscore``, ``llm`` the model's name; ``llm_args`` holds ``precision``,
+    ``repair``, ``temperature``, ``weights_digest``, ``agent_revision``, ``tau2_version`` and the
+    engine's settings.
+``messages[].raw_data.flatscore`` of assistant messages
+    ``raw`` the reply as generated; ``interceptions`` the calls that the repair rejected in this
+    turn (``name``, ``arguments``, ``message``, ``attempt``); ``unreadable`` why the reply could not
+    be read, or null. An unreadable reply ends its episode as ``agent_error`` with reward 0.
+``simulations[].termination_reason = infrastructure_error``
+    The episode failed for reasons that are not the model's. It has no messages and no reward,
+    counts nowhere, and is tried again by the next run; ``info`` holds the error.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from flatscore import domains
+
+# isort: split
+from tau2.data_model.message import Message
+from tau2.data_model.simulation import SimulationRun, TerminationReason
+from tau2.data_model.tasks import Task
+from tau2.orchestrator.orchestrator import Orchestrator, Role
+
+from flatscore.episodes import REVISION
+from flatscore.episodes._agent import Agent, Seeds, Tally, system_prompt
+from flatscore.episodes._engine import Client, Engine
+from flatscore.episodes._progress import Progress
+from flatscore.episodes._repair import Reflexive
+from flatscore.episodes._store import Store
+from flatscore.episodes._users import make_user
+from flatscore.files import digest, write_json
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is common to all arms of one model, precision and domain.
+
+    Attributes
+    ----------
+    model, precision, domain
+        Names of the cell and precision.
+    weights_digest
+        Of the weights' files.
+    tasks
+        τ²-bench's tasks.
+    trials, seed, max_steps, user, repair
+        As in the config; `repair` holds ``attempts`` and ``reject``.
+    engine
+        What determines the replies beside the weights: name, temperature, limits.
+    """
+
+    model: str
+    precision: str
+    domain: str
+    weights_digest: str
+    tasks: Sequence[Task]
+    trials: int
+    seed: int
+    max_steps: int
+    user: dict[str, Any]
+    repair: dict[str, Any]
+    engine: dict[str, Any]
+
+
+@dataclass
+class ArmCount:
+    """What an arm has cost, for the provenance."""
+
+    repair: str
+    budget: int
+    episodes: int = 0
+    from_store: int = 0
+    infrastructure_errors: int = 0
+    tokens: Tally = field(default_factory=Tally)
+    seconds: float = 0.0
+
+
+class ReplayableOrchestrator(Orchestrator):
+    """τ²-bench's orchestrator, in which an unreadable reply ends the episode.
+
+    The trajectory keeps the order in which messages were made; τ²-bench sorts it by the clock.
+    """
+
+    def step(self) -> None:
+        """One step; an unreadable reply is the agent's error."""
+        super().step()
+        extra = getattr(self.message, "raw_data", None) or {}
+        if self.from_role == Role.AGENT and extra.get("flatscore", {}).get("unreadable"):
+            self.done = True
+            self.termination_reason = TerminationReason.AGENT_ERROR
+
+    def get_trajectory(self) -> list[Message]:
+        """The messages in order, numbered."""
+        for number, message in enumerate(self.trajectory):
+            message.turn_idx = number
+        return list(self.trajectory)
+
+
+def run_arms(
+    setup: Setup,
+    engine: Callable[[], Engine],
+    *,
+    arms: Sequence[tuple[str, int, Path]],
+    store: Path,
+    terminal: TextIO = sys.stderr,
+) -> dict[str, Any]:
+    """Run every arm, writing its results file.
+
+    Parameters
+    ----------
+    setup
+        What the arms share.
+    engine
+        Makes the engine; called only when an episode is missing from the store.
+    arms
+        (repair, budget, results file) each, run in this order.
+    store
+        Folder of finished episodes.
+    terminal
+        Where progress is shown.
+
+    Returns
+    -------
+    dict
+        Provenance: settings, versions, tokens, episodes run, found and excluded by arm.
+    """
+    made: list[Engine] = []
+
+    def engine_once() -> Engine:
+        if not made:
+            made.append(engine())
+        return made[0]
+
+    shelf = Store(store)
+    slots = [(task, trial) for trial in range(setup.trials) for task in setup.tasks]
+    label = f"{setup.model} {setup.precision} {setup.domain}"
+    counts = []
+    with Progress(label, len(slots) * len(arms), terminal) as progress:
+        for repair, budget, file in arms:
+            began = time.perf_counter()
+            count = ArmCount(repair, budget)
+            simulations = _run_arm(setup, engine_once, repair, budget, slots, shelf, progress, count)
+            write_json(file, _results(setup, repair, budget, simulations), indent=None)
+            count.seconds = round(time.perf_counter() - began, 2)
+            counts.append(count)
+    return {
+        **_determinants(setup),
+        "episodes_of_an_arm": len(slots),
+        "arms": [asdict(count) for count in counts],
+    }
+
+
+def _run_arm(
+    setup: Setup,
+    engine: Callable[[], Engine],
+    repair: str,
+    budget: int,
+    slots: Sequence[tuple[Task, int]],
+    store: Store,
+    progress: Progress,
+    count: ArmCount,
+) -> list[dict[str, Any]]:
+    """The simulations of an arm, in the order of its slots: from the store, or run."""
+    keys = [_key(setup, repair, budget, task, trial) for task, trial in slots]
+    found = [store.get(key) for key in keys]
+    missing = [number for number, episode in enumerate(found) if episode is None]
+    count.episodes, count.from_store = len(slots), len(slots) - len(missing)
+    for episode in found:
+        if episode is not None:
+            progress.add(episode)
+
+    def job(number: int) -> Callable[[Client], dict[str, Any]]:
+        task, trial = slots[number]
+        return lambda client: run_episode(setup, client, repair, budget, task, trial)
+
+    def finished(number: int, episode: dict[str, Any]) -> None:
+        if episode["simulation"]["termination_reason"] != "infrastructure_error":
+            store.put(keys[number], episode)
+        else:
+            count.infrastructure_errors += 1
+        for key, value in episode["tally"].items():
+            setattr(count.tokens, key, getattr(count.tokens, key) + value)
+        found[number] = episode
+        progress.add(episode)
+
+    if missing:
+        engine().run([_then(job(number), number, finished) for number in missing])
+    if count.infrastructure_errors == len(slots):
+        raise RuntimeError(f"every episode failed: {found[0]['simulation']['info']}")  # type: ignore[index]
+    return [episode["simulation"] for episode in found if episode is not None]
+
+
+def _then(
+    job: Callable[[Client], dict[str, Any]],
+    number: int,
+    finished: Callable[[int, dict[str, Any]], None],
+) -> Callable[[Client], None]:
+    """The job, followed in its own thread by keeping what it returned."""
+    return lambda client: finished(number, job(client))
+
+
+def run_episode(
+    setup: Setup, client: Client, repair: str, budget: int, task: Task, trial: int
+) -> dict[str, Any]:
+    """Run and grade one episode.
+
+    Returns
+    -------
+    dict
+        ``simulation`` as τ²-bench writes it, and ``tally`` of tokens and fake calls.
+    """
+    seeds = Seeds(setup.seed, setup.domain, task.id, trial)
+    reflexive = Reflexive(**setup.repair) if repair == "reflexive" else None
+    began = domains.now()
+    try:
+        environment = domains.environment(setup.domain)
+        agent = Agent(environment, client, seeds, reflexive)
+        user = make_user(setup.user, environment, task, seeds.derive("user") % 2**31)
+        orchestrator = ReplayableOrchestrator(
+            domain=setup.domain,
+            agent=agent,
+            user=user,
+            environment=environment,
+            task=task,
+            max_steps=setup.max_steps,
+            max_errors=budget,
+        )
+        simulation = orchestrator.run()
+        simulation.reward_info = domains.evaluate(simulation, task, setup.domain)
+    except Exception as error:  # what fails here is the harness, not the model
+        failed = _infrastructure_error(task, trial, began, error)
+        return {"simulation": failed, "tally": asdict(Tally())}
+    return {"simulation": _dump(simulation, setup, repair, budget, trial), "tally": asdict(agent.tally)}
+
+
+def _dump(
+    simulation: SimulationRun, setup: Setup, repair: str, budget: int, trial: int
+) -> dict[str, Any]:
+    simulation.trial = trial
+    simulation.seed = setup.seed
+    names = [setup.model, setup.precision, setup.domain, repair, budget, simulation.task_id, trial]
+    simulation.id = digest(names)[:32]
+    dumped: dict[str, Any] = simulation.model_dump(mode="json", exclude_none=True)
+    return dumped
+
+
+def _infrastructure_error(task: Task, trial: int, began: str, error: Exception) -> dict[str, Any]:
+    return {
+        "id": f"{task.id}/{trial}",
+        "task_id": task.id,
+        "trial": trial,
+        "start_time": began,
+        "end_time": domains.now(),
+        "duration": 0.0,
+        "termination_reason": "infrastructure_error",
+        "messages": [],
+        "info": {"error": f"{type(error).__name__}: {error}"},
+    }
+
+
+def _determinants(setup: Setup) -> dict[str, Any]:
+    """What determines the episodes of all arms alike."""
+    return {
+        "model": setup.model,
+        "precision": setup.precision,
+        "domain": setup.domain,
+        "weights_digest": setup.weights_digest,
+        "seed": setup.seed,
+        "max_steps": setup.max_steps,
+        "user": setup.user,
+        "engine": setup.engine,
+        "prompt_digest": digest(system_prompt(setup.domain)),
+        "agent_revision": REVISION,
+        "tau2_version": domains.tau2_version(),
+    }
+
+
+def _key(setup: Setup, repair: str, budget: int, task: Task, trial: int) -> str:
+    settings = Reflexive(**setup.repair).describe() if repair == "reflexive" else None
+    arm = {"repair": repair, "repair_settings": settings, "budget": budget}
+    return Store.key({**_determinants(setup), **arm, "task": task.id, "trial": trial})
+
+
+def _results(
+    setup: Setup, repair: str, budget: int, simulations: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """τ²-bench's ``Results`` of an arm as JSON values."""
+    common = _determinants(setup)
+    return {
+        "timestamp": domains.now(),
+        "info": {
+            "git_commit": common["tau2_version"],
+            "num_trials": setup.trials,
+            "max_steps": setup.max_steps,
+            "max_errors": budget,
+            "user_info": {
+                "implementation": setup.user["kind"],
+                "llm": setup.user["model"],
+                "llm_args": {"temperature": setup.user["temperature"]},
+            },
+            "agent_info": {
+                "implementation": "flatscore",
+                "llm": setup.model,
+                "llm_args": {**common, "repair": repair},
+            },
+            "environment_info": {
+                "domain_name": setup.domain,
+                "policy": domains.policy(setup.domain),
+            },
+            "seed": setup.seed,
+        },
+        "tasks": [json.loads(task.model_dump_json()) for task in setup.tasks],
+        "simulations": simulations,
+    }

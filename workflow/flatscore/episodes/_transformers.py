@@ -1,0 +1,234 @@
+"""The in-process engine: continuous batching on transformers, reproducible to the last bit.
+
+A fixed number of slots decode one token a step, whether filled or not; a finished slot is refilled
+at once with the episode's next prompt, of which only the tokens that are not in the cache yet are
+computed. Measured on the shipped agents (bf16 and fp32): a row's logits are the same bits in any
+slot, with any neighbours, with 8 to 64 slots. A live error budget therefore equals the counted one.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from transformers import AutoTokenizer, GenerationConfig
+
+from flatscore.episodes._engine import Client, Reply, Request
+from flatscore.episodes._parse import parse
+from flatscore.episodes._seats import Seat, Table
+from flatscore.episodes._slots import SlotCache
+from flatscore.files import digest
+from flatscore.quantize._dense import load_dense
+
+T = TypeVar("T")
+CHUNK = 32  # prompts are computed in multiples of this many tokens
+
+
+@dataclass
+class Slot:
+    """What a slot holds: the tokens in its cache, and the reply that is being generated."""
+
+    number: int
+    seat: Seat | None = None
+    tokens: list[int] = field(default_factory=list)
+    prompt: int = 0
+    reply: list[int] = field(default_factory=list)
+    uniforms: np.random.Generator | None = None
+
+
+class TransformersEngine:
+    """Replies from a weights folder, computed in this process.
+
+    Parameters
+    ----------
+    weights
+        Folder of safetensors: full precision, NF4 or GPTQ. Quantized weights are restored to
+        dense bfloat16 as they are read, which is what a weight-only kernel computes with.
+    slots
+        Episodes in flight.
+    max_context
+        Longest prompt and reply, tokens.
+    max_new_tokens
+        Longest reply, tokens.
+    temperature
+        0 is greedy; otherwise one uniform number a token, drawn from the request's seed.
+    reuse
+        Answer a request that was answered before from memory. The engine is deterministic, so
+        this changes nothing but the time; the repair arms share their prefixes this way.
+    """
+
+    def __init__(
+        self,
+        weights: Path,
+        *,
+        slots: int,
+        max_context: int,
+        max_new_tokens: int,
+        temperature: float,
+        reuse: bool = True,
+    ) -> None:
+        torch.set_num_threads(1)
+        self.model = load_dense(weights)
+        self.tokenizer = AutoTokenizer.from_pretrained(weights)
+        self.max_context, self.max_new_tokens = max_context, max_new_tokens
+        self.temperature, self.reuse = temperature, reuse
+        config = self.model.config
+        # A prompt is padded to a multiple of CHUNK, so the last one may reach past the limit.
+        self.cache = SlotCache(config, slots, max_context + CHUNK, self.model.dtype)
+        self.slots = [Slot(number) for number in range(slots)]
+        self.ends = _end_tokens(weights, self.tokenizer)
+        self.known: dict[str, Reply] = {}
+        self.generated = 0
+
+    @torch.inference_mode()
+    def run(self, jobs: Sequence[Callable[[Client], T]]) -> list[T]:
+        """Run all jobs, at most as many at once as there are slots."""
+        table = Table()
+        seats = [Seat(n, job, table, self._known_reply) for n, job in enumerate(jobs)]
+        waiting = deque(seats)
+        try:
+            while waiting or any(slot.seat for slot in self.slots):
+                for slot in self.slots:
+                    if slot.seat is None and waiting:
+                        slot.seat, slot.tokens = waiting.popleft(), []
+                        table.start(slot.seat)
+                self._receive(table)
+                free = any(slot.seat is None for slot in self.slots)
+                if not table.at_work and not (free and waiting):
+                    self._step(table)
+        finally:
+            for slot in self.slots:
+                if slot.seat is not None and slot.seat.request is not None:
+                    table.answer(slot.seat, None)
+                slot.seat = None
+            table.settle()
+        return [seat.result for seat in seats]
+
+    def _receive(self, table: Table) -> None:
+        """Free the slots of episodes that have ended, compute the prompts of those that asked."""
+        slots = {slot.seat: slot for slot in self.slots if slot.seat is not None}
+        for seat in table.settle():
+            if seat.error is not None:
+                raise seat.error
+            slot = slots[seat]
+            if seat.request is None:
+                slot.seat = None
+            else:
+                self._begin(table, slot, seat.request)
+
+    def _begin(self, table: Table, slot: Slot, request: Request) -> None:
+        """Compute what of the prompt is not in the cache, and the reply's first token."""
+        prompt = self._encode(request)
+        slot.prompt, slot.reply = len(prompt), []
+        slot.uniforms = np.random.default_rng(request.seed) if self.temperature else None
+        if len(prompt) + self.max_new_tokens > self.max_context:
+            reason = f"the prompt of {len(prompt)} tokens leaves no room in {self.max_context}"
+            self._answer(table, slot, Reply(None, (), "", reason, len(prompt), 0))
+            return
+        # At least the last token is computed: its logits are those of the reply's first token.
+        start = min(_common(slot.tokens, prompt), len(prompt) - 1)
+        new = prompt[start:]
+        padded = -(-len(new) // CHUNK) * CHUNK
+        mask, positions = self.cache.one_row(slot.number, start, padded)
+        ids = torch.tensor([new + [0] * (padded - len(new))])
+        logits = self._forward(ids, mask, positions, torch.tensor([len(new) - 1]))
+        slot.tokens = prompt
+        self._extend(table, slot, self._choose(logits[:, 0], [slot])[0])
+
+    def _step(self, table: Table) -> None:
+        """Decode one token of every slot; free slots compute on padding, which nothing reads."""
+        lengths = torch.zeros(len(self.slots), dtype=torch.long)
+        ids = torch.zeros(len(self.slots), 1, dtype=torch.long)
+        busy = [slot for slot in self.slots if slot.seat is not None]
+        for slot in busy:
+            lengths[slot.number] = len(slot.tokens)
+            ids[slot.number] = slot.reply[-1]
+        mask, positions = self.cache.all_rows(lengths)
+        logits = self._forward(ids, mask, positions, torch.tensor([0]))[:, 0]
+        for slot in busy:
+            slot.tokens = [*slot.tokens, slot.reply[-1]]
+        chosen = self._choose(logits[[slot.number for slot in busy]], busy)
+        for slot, token in zip(busy, chosen, strict=True):
+            self._extend(table, slot, token)
+
+    def _forward(
+        self, ids: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor, keep: torch.Tensor
+    ) -> torch.Tensor:
+        """Logits (rows, kept, vocabulary) in float32."""
+        output = self.model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            cache=self.cache,
+            use_cache=True,
+            logits_to_keep=keep,
+        )
+        logits: torch.Tensor = output.logits.float()
+        return logits
+
+    def _choose(self, logits: torch.Tensor, slots: Sequence[Slot]) -> list[int]:
+        """The next token of each row: the likeliest, or the one at the row's uniform number."""
+        if not self.temperature:
+            greedy: list[int] = logits.argmax(-1).tolist()
+            return greedy
+        cumulative = torch.softmax(logits.double() / self.temperature, -1).cumsum(-1)
+        drawn = torch.tensor([[slot.uniforms.random()] for slot in slots if slot.uniforms])
+        found = torch.searchsorted(cumulative, drawn * cumulative[:, -1:])[:, 0]
+        sampled: list[int] = found.clamp(max=logits.shape[-1] - 1).tolist()
+        return sampled
+
+    def _extend(self, table: Table, slot: Slot, token: int) -> None:
+        """Add a token to a reply, and answer when it is complete."""
+        slot.reply.append(token)
+        self.generated += 1
+        if token not in self.ends and len(slot.reply) < self.max_new_tokens:
+            return
+        complete = token in self.ends
+        kept = slot.reply[:-1] if complete else slot.reply
+        raw = self.tokenizer.decode(kept, skip_special_tokens=False)
+        content, calls, unreadable = parse(raw)
+        if not complete and unreadable is None:
+            unreadable = f"the reply was cut off at {self.max_new_tokens} tokens"
+        self._answer(
+            table, slot, Reply(content, calls, raw, unreadable, slot.prompt, len(slot.reply))
+        )
+
+    def _answer(self, table: Table, slot: Slot, reply: Reply) -> None:
+        seat = slot.seat
+        if seat is None or seat.request is None:
+            raise RuntimeError(f"slot {slot.number} has a reply that no episode waits for")
+        self.known[self._key(seat.request)] = replace(reply, reused=True)
+        table.answer(seat, reply)
+
+    def _encode(self, request: Request) -> list[int]:
+        text = self.tokenizer.apply_chat_template(
+            request.messages, tools=request.tools, add_generation_prompt=True, tokenize=False
+        )
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def _key(self, request: Request) -> str:
+        seed = request.seed if self.temperature else None
+        return digest([request.messages, [tool["function"]["name"] for tool in request.tools], seed])
+
+    def _known_reply(self, request: Request) -> Reply | None:
+        return self.known.get(self._key(request)) if self.reuse else None
+
+
+def _common(left: Sequence[int], right: Sequence[int]) -> int:
+    """Length of the common prefix."""
+    pairs = zip(left, right, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
+
+
+def _end_tokens(weights: Path, tokenizer: Any) -> frozenset[int]:
+    """Tokens that end a reply, from the generation config or else the tokenizer."""
+    found: Any = None
+    if (weights / "generation_config.json").exists():
+        found = GenerationConfig.from_pretrained(weights).eos_token_id
+    if found is None:
+        found = tokenizer.eos_token_id
+    return frozenset(found if isinstance(found, list) else [found])
