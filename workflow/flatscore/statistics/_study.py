@@ -22,10 +22,14 @@ from flatscore.statistics._verdicts import verdict_rows
 from flatscore.statistics._vocabulary import vocabulary_rows
 
 
-# One thread: the sums come out the same on any machine, and many small products gain from it.
-@threadpool_limits.wrap(limits=1, user_api="blas")
 def analyse_study(episodes: pd.DataFrame, calls: pd.DataFrame, *, settings: Settings) -> Tables:
     """See :func:`flatscore.statistics.analyse`."""
+    # One thread: the same sums on any machine, and many small products are faster so.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _analyse(episodes, calls, settings)
+
+
+def _analyse(episodes: pd.DataFrame, calls: pd.DataFrame, settings: Settings) -> Tables:
     arms = read_arms(
         episodes,
         calls,

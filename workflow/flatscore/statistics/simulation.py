@@ -176,7 +176,6 @@ def simulate(scenario: Scenario, *, studies: int, resamples: int, seed: int) -> 
     ]
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run every scenario and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -186,11 +185,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=20260729)
     options = parser.parse_args(arguments)
     rows: list[Row] = []
-    for scenario in SCENARIOS:
-        rows += simulate(
-            scenario, studies=options.studies, resamples=options.resamples, seed=options.seed
-        )
-        print(f"{scenario.name}: done", flush=True)
+    with threadpool_limits(limits=1, user_api="blas"):
+        for scenario in SCENARIOS:
+            rows += simulate(
+                scenario, studies=options.studies, resamples=options.resamples, seed=options.seed
+            )
+            print(f"{scenario.name}: done", flush=True)
     frame = pd.DataFrame(rows).assign(
         resamples=options.resamples, seed=options.seed, date=datetime.date.today().isoformat()
     )
