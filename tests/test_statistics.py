@@ -317,6 +317,15 @@ def test_unequal_tasks_and_trials_are_flagged() -> None:
     assert "4 tasks are in one arm only" in note and "trials differ (4 and 2)" in note
 
 
+def test_impossible_rewards_are_flagged() -> None:
+    episodes, calls = study(4)
+    episodes.loc[0, ["errors", "success"]] = [10, True]
+    episodes.loc[1, ["reward", "success"]] = [0.5, False]
+    note = statistics.analyse(episodes, calls, settings=SETTINGS)["scores"]["note"].iloc[0]
+    assert "1 successes reached the error budget" in note
+    assert "1 rewards lie between 0 and 1" in note
+
+
 def test_second_run_of_an_arm_is_the_noise_floor() -> None:
     rng = np.random.default_rng(0)
     first, second = random_arm(rng), random_arm(rng)

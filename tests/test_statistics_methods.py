@@ -208,7 +208,7 @@ def test_few_differing_tasks_get_exact_bounds() -> None:
     none = few_bounds((0, 0), draw, confidence=0.95)[1]
     exact = stats.binomtest(3, 114).proportion_ci(0.95).high
     assert (found.low, found.high) == pytest.approx((-none, exact))
-    assert "3 of 114 tasks are not 0: exact bounds" in found.note
+    assert "not 0 in 3 of 114 tasks: exact bounds" in found.note
     unbounded = estimate([term], draw, confidence=0.95)
     assert np.isnan(unbounded.low) and "too few for an interval" in unbounded.note
 

@@ -130,7 +130,7 @@ def _call_sums(arm: Arm, tasks: Sequence[str]) -> dict[str, Vector]:
 
 def _recoveries(frame: pd.DataFrame, tasks: Sequence[str]) -> tuple[Vector, Vector]:
     known = frame["recovered"].notna().to_numpy()
-    recovered = frame["recovered"].fillna(False).to_numpy(dtype=bool)
+    recovered = frame["recovered"].astype("boolean").fillna(False).to_numpy(dtype=bool)
     return sum_by_task(frame, tasks, recovered & known), sum_by_task(frame, tasks, known)
 
 

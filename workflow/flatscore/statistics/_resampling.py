@@ -157,7 +157,7 @@ def _few(
 ) -> Estimate:
     """Return what can be said when few tasks carry a difference."""
     count = sum(signs)
-    which = f"{count} of {draw.size} tasks are not 0"
+    which = f"not 0 in {count} of {draw.size} tasks"
     if not unit:
         constant = not count
         note = "no event" if constant else f"{which}: too few for an interval"

@@ -27,7 +27,7 @@ def share(top: Vector, bottom: Vector, draw: Draw, *, confidence: float) -> Esti
     if found.few is not None:
         return replace(found, low=0.0)
     if rare.few is not None:
-        return replace(found, low=1 - rare.high, high=1.0, note=rare.note.replace("0:", "1:"))
+        return replace(found, low=1 - rare.high, high=1.0, note=rare.note.replace("not 0", "not 1"))
     return found
 
 
@@ -47,10 +47,13 @@ def _score(arm: Arm, arms: Arms, confidence: float) -> Row:
     found = share(features["success"], features["episodes"], draw, confidence=confidence)
     sums = {name: float(vector.sum()) for name, vector in features.items()}
     recovery = sums["recovered"] / sums["recoverable"] if sums["recoverable"] else np.nan
+    spent = int((arm.counted["success"] & (arm.counted["errors"] >= arm.budget)).sum())
     fractional = int(arm.counted["reward"].between(0, 1, inclusive="neither").sum())
     notes = [found.note] if found.note else []
     if fractional:
         notes.append(f"{fractional} rewards lie between 0 and 1 and count as failures")
+    if spent:
+        notes.append(f"{spent} successes reached the error budget: is max_errors recorded rightly?")
     return row | {
         "successes": int(sums["success"]),
         "score": found.value,
