@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from flatscore import config
 from flatscore.errors import InputError
 

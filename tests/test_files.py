@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from flatscore import files
 from flatscore.errors import InputError
 

@@ -13,13 +13,13 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from flatscore import domains, statistics
 from flatscore.statistics import simulation
+from flatscore.statistics._curves import estimate_curve
 from flatscore.statistics._draw import Draw, divide, jackknife_error, weigh
 from flatscore.statistics._power import detectable, equivalence
 from flatscore.statistics._resampling import (
     Estimate,
     Term,
     estimate,
-    estimate_curve,
     few_bounds,
     holm,
     studentize,

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+
 from flatscore import statistics
 
 ROOT = Path(__file__).resolve().parents[1]

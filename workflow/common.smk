@@ -13,7 +13,9 @@ from flatscore.errors import InputError
 min_version("9.0")
 
 try:
-    STUDY = configuration.load(config, place=", ".join(workflow.configfiles) or "config")
+    STUDY = configuration.load(
+        config, place=", ".join(map(str, workflow.configfiles)) or "config"
+    )
     precheck.check(STUDY)
 except InputError as error:
     raise WorkflowError(str(error))
@@ -37,7 +39,11 @@ def one_of(values):
 
 def models(*, recorded):
     """Names of the models that are run, or of those whose result files are recorded."""
-    return [name for name, model in STUDY.models.items() if (model.recorded is not None) is recorded]
+    return [
+        name
+        for name, model in STUDY.models.items()
+        if (model.recorded is not None) is recorded
+    ]
 
 
 wildcard_constraints:

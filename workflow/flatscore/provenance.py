@@ -26,10 +26,10 @@ PACKAGES = (
 def collect(
     study: Mapping[str, Any],
     *,
-    manifests: Iterable[str],
-    checks: Iterable[str],
+    manifests: Iterable[Path],
+    checks: Iterable[Path],
     episodes: Iterable[str],
-    results: Iterable[str],
+    tables: Iterable[str],
 ) -> dict[str, Any]:
     """Gather the provenance of a study from the files its stages wrote.
 
@@ -39,8 +39,8 @@ def collect(
         The configuration as plain values.
     manifests, checks, episodes
         Paths of the weights' manifests, the reload checks and the episodes' provenance files.
-    results
-        Paths of the episodes' result files; each is listed with its SHA-256.
+    tables
+        Paths of the tables; each is listed with its SHA-256.
 
     Returns
     -------
@@ -58,12 +58,12 @@ def collect(
         "weights": [read_json(path) for path in manifests],
         "checks": {str(path): read_json(path) for path in checks},
         "episodes": {str(path): read_json(path) for path in episodes},
-        "files": {str(path): sha256_file(path) for path in results},
+        "tables": {str(path): sha256_file(path) for path in tables},
     }
 
 
 def code_revision() -> str | None:
-    """The commit of this checkout, with ``+changes`` where files differ from it; None outside git."""
+    """The commit of this checkout, ``+changes`` where files differ from it; None outside git."""
     root = Path(__file__).resolve().parents[2]
     try:
         commit = _git(root, "rev-parse", "HEAD")

@@ -159,7 +159,9 @@ def describe(
 def entries(folder: Path) -> dict[str, dict[str, Any]]:
     """Size and checksum of the files of a folder, manifest and check left out."""
     ours = {"manifest.json", "check.json"}
-    return {p.name: _entry(p) for p in sorted(folder.iterdir()) if p.is_file() and p.name not in ours}
+    return {
+        p.name: _entry(p) for p in sorted(folder.iterdir()) if p.is_file() and p.name not in ours
+    }
 
 
 def count_parameters(file: Path) -> int:

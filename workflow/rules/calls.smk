@@ -7,12 +7,12 @@ rule tabulate_calls:
     output:
         calls=f"{RESULTS}/calls/{{model}}/{{precision}}/{{domain}}/calls.parquet",
         episodes=f"{RESULTS}/calls/{{model}}/{{precision}}/{{domain}}/episodes.parquet",
-    params:
-        code=precheck.source_digest("calls", "domains"),
-    wildcard_constraints:
-        model=one_of(models(recorded=False)),
     log:
         f"{RESULTS}/logs/tabulate_calls/{{model}}/{{precision}}/{{domain}}.log",
+    wildcard_constraints:
+        model=one_of(models(recorded=False)),
+    params:
+        code=precheck.source_digest("calls", "domains"),
     script:
         "../scripts/tabulate_calls.py"
 
@@ -24,11 +24,11 @@ rule tabulate_recorded:
     output:
         calls=f"{RESULTS}/calls/{{model}}/{{precision}}/{{domain}}/calls.parquet",
         episodes=f"{RESULTS}/calls/{{model}}/{{precision}}/{{domain}}/episodes.parquet",
-    params:
-        code=precheck.source_digest("calls", "domains"),
-    wildcard_constraints:
-        model=one_of(models(recorded=True)),
     log:
         f"{RESULTS}/logs/tabulate_calls/{{model}}/{{precision}}/{{domain}}.log",
+    wildcard_constraints:
+        model=one_of(models(recorded=True)),
+    params:
+        code=precheck.source_digest("calls", "domains"),
     script:
         "../scripts/tabulate_calls.py"

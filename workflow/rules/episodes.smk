@@ -12,17 +12,17 @@ rule run_episodes:
             budget=STUDY.episodes.budgets,
         ),
         provenance=f"{RESULTS}/episodes/{{model}}/{{precision}}/{{domain}}/provenance.json",
+    log:
+        f"{RESULTS}/logs/run_episodes/{{model}}/{{precision}}/{{domain}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/run_episodes/{{model}}/{{precision}}/{{domain}}.tsv"
+    wildcard_constraints:
+        model=one_of(models(recorded=False)),
     params:
         episodes=STUDY.episodes.model_dump(),
         user=STUDY.user.model_dump(),
         repair=STUDY.repair.model_dump(),
         seed=STUDY.seed,
         revision=episodes.REVISION,
-    wildcard_constraints:
-        model=one_of(models(recorded=False)),
-    log:
-        f"{RESULTS}/logs/run_episodes/{{model}}/{{precision}}/{{domain}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/run_episodes/{{model}}/{{precision}}/{{domain}}.tsv"
     script:
         "../scripts/run_episodes.py"

@@ -7,16 +7,16 @@ rule quantize_weights:
         environment=quantizer_environment,
     output:
         manifest=f"{RESULTS}/weights/{{model}}/{{precision}}/manifest.json",
-    params:
-        settings=lambda wildcards: STUDY.quantize.settings(wildcards.precision),
-        seed=STUDY.seed,
-        revision=quantize.REVISION,
-    wildcard_constraints:
-        precision=one_of(quantize.ENVIRONMENTS),
     log:
         f"{RESULTS}/logs/quantize_weights/{{model}}/{{precision}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/quantize_weights/{{model}}/{{precision}}.tsv"
+    wildcard_constraints:
+        precision=one_of(quantize.ENVIRONMENTS),
+    params:
+        settings=lambda wildcards: STUDY.quantize.settings(wildcards.precision),
+        seed=STUDY.seed,
+        revision=quantize.REVISION,
     script:
         "../scripts/quantize_weights.py"
 
@@ -27,14 +27,14 @@ rule check_quantized:
         quantized=rules.quantize_weights.output.manifest,
     output:
         check=f"{RESULTS}/weights/{{model}}/{{precision}}/check.json",
+    log:
+        f"{RESULTS}/logs/check_quantized/{{model}}/{{precision}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/check_quantized/{{model}}/{{precision}}.tsv"
     params:
         min_agreement=STUDY.quantize.min_agreement,
         max_perplexity_ratio=STUDY.quantize.max_perplexity_ratio,
         seed=STUDY.seed,
         revision=quantize.REVISION,
-    log:
-        f"{RESULTS}/logs/check_quantized/{{model}}/{{precision}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/check_quantized/{{model}}/{{precision}}.tsv"
     script:
         "../scripts/check_quantized.py"

@@ -18,12 +18,12 @@ rule build_report:
         report=f"{RESULTS}/report.html",
         figures=directory(f"{RESULTS}/figures"),
         provenance=f"{RESULTS}/provenance.json",
-    params:
-        study=STUDY.model_dump(mode="json", by_alias=True),
-        code=precheck.source_digest("report", "provenance"),
     log:
         f"{RESULTS}/logs/build_report.log",
     benchmark:
         f"{RESULTS}/benchmarks/build_report.tsv"
+    params:
+        study=STUDY.model_dump(mode="json", by_alias=True),
+        code=precheck.source_digest("report", "provenance"),
     script:
         "../scripts/build_report.py"

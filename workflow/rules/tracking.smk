@@ -9,12 +9,12 @@ rule log_study:
         provenance=rules.build_report.output.provenance,
     output:
         summary=f"{RESULTS}/tracking.json",
-    params:
-        study=STUDY.model_dump(mode="json", by_alias=True),
-        code=precheck.source_digest("tracking"),
     log:
         f"{RESULTS}/logs/log_study.log",
     benchmark:
         f"{RESULTS}/benchmarks/log_study.tsv"
+    params:
+        study=STUDY.model_dump(mode="json", by_alias=True),
+        code=precheck.source_digest("tracking"),
     script:
         "../scripts/log_study.py"

@@ -4,14 +4,16 @@
 rule fetch_weights:
     output:
         manifest=f"{RESULTS}/weights/{{model}}/bf16/manifest.json",
-    params:
-        source=lambda wildcards: STUDY.models[wildcards.model].source,
-        trust_remote_code=lambda wildcards: STUDY.models[wildcards.model].trust_remote_code,
-        content=lambda wildcards: weights.content(STUDY.models[wildcards.model].source),
     log:
         f"{RESULTS}/logs/fetch_weights/{{model}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/fetch_weights/{{model}}.tsv"
+    params:
+        source=lambda wildcards: STUDY.models[wildcards.model].source,
+        trust_remote_code=lambda wildcards: STUDY.models[
+            wildcards.model
+        ].trust_remote_code,
+        content=lambda wildcards: weights.content(STUDY.models[wildcards.model].source),
     script:
         "../scripts/fetch_weights.py"
 
@@ -20,10 +22,10 @@ rule fetch_weights:
 rule rebuild_embedded:
     output:
         directory("results/embedded"),
-    threads: 2
     log:
         "results/logs/rebuild_embedded.log",
     benchmark:
         "results/benchmarks/rebuild_embedded.tsv"
+    threads: 2
     script:
         "../scripts/rebuild_embedded.py"

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pandas as pd
+
 from flatscore import calls
 from flatscore.jobs import logged
 

@@ -172,8 +172,12 @@ def _anomalies(recording: Recording) -> dict[str, list[str]]:
             if message["role"] == "tool":
                 answered[str(message.get("id", ""))] += 1
         odd = [
-            f"{sum((called - answered).values())} calls without an answer" if called - answered else "",
-            f"{sum((answered - called).values())} answers without a call" if answered - called else "",
+            f"{sum((called - answered).values())} calls without an answer"
+            if called - answered
+            else "",
+            f"{sum((answered - called).values())} answers without a call"
+            if answered - called
+            else "",
         ]
         odd = [text for text in odd if text]
         if odd:

@@ -7,7 +7,7 @@
 from typing import Any
 
 # Rate of slips in the conversations a rung was trained on.
-RUNGS = {"closed": 0.0, "thin": 0.2, "open": 0.3}
+RUNGS = {"closed": 0.0, "thin": 0.10, "rung-20": 0.20, "open": 0.25, "rung-30": 0.30}
 
 
 def rebuild(*arguments: Any, **settings: Any) -> None:

@@ -159,9 +159,7 @@ def expert(opening: str) -> Play:
         yield from _transfer()
 
 
-def _restore_service(
-    line: dict[str, Any], ids: dict[str, str]
-) -> Generator[Move, str, str | None]:
+def _restore_service(line: dict[str, Any], ids: dict[str, str]) -> Generator[Move, str, str | None]:
     """Bring the phone back to the network; the last network status, or None after a transfer."""
     apn_was_reset = False
     while True:

@@ -4,7 +4,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tau2.agent.base import LocalAgent
@@ -22,8 +22,6 @@ from tau2.environment.environment import Environment
 from flatscore import domains
 from flatscore.episodes._engine import Client, Reply, Request
 from flatscore.episodes._repair import NOT_EXECUTED, Reflexive
-
-
 
 
 @dataclass
@@ -176,7 +174,9 @@ def _message(reply: Reply, position: int) -> AssistantMessage:
     if reply.unreadable is not None:
         return AssistantMessage(role="assistant", content=reply.raw.strip() or "(empty reply)")
     calls = [
-        ToolCall(id=f"call-{position}-{number}", name=call.name, arguments=json.loads(call.arguments))
+        ToolCall(
+            id=f"call-{position}-{number}", name=call.name, arguments=json.loads(call.arguments)
+        )
         for number, call in enumerate(reply.calls)
     ]
     return AssistantMessage(role="assistant", content=reply.content, tool_calls=calls or None)

@@ -149,7 +149,9 @@ def run_arms(
         for repair, budget, file in arms:
             began = time.perf_counter()
             count = ArmCount(repair, budget)
-            simulations = _run_arm(setup, engine_once, repair, budget, slots, shelf, progress, count)
+            simulations = _run_arm(
+                setup, engine_once, repair, budget, slots, shelf, progress, count
+            )
             write_json(file, _results(setup, repair, budget, simulations), indent=None)
             count.seconds = round(time.perf_counter() - began, 2)
             counts.append(count)
@@ -240,7 +242,10 @@ def run_episode(
     except Exception as error:  # what fails here is the harness, not the model
         failed = _infrastructure_error(task, trial, began, error)
         return {"simulation": failed, "tally": asdict(Tally())}
-    return {"simulation": _dump(simulation, setup, repair, budget, trial), "tally": asdict(agent.tally)}
+    return {
+        "simulation": _dump(simulation, setup, repair, budget, trial),
+        "tally": asdict(agent.tally),
+    }
 
 
 def _dump(

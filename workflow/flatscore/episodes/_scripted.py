@@ -60,9 +60,7 @@ class PhoneAction:
 
 # In order: the first whose words occur in the agent's message is carried out.
 ACTIONS = (
-    PhoneAction(
-        r"(set|change).*4g_5g", "set_network_mode_preference", {"mode": "4g_5g_preferred"}
-    ),
+    PhoneAction(r"(set|change).*4g_5g", "set_network_mode_preference", {"mode": "4g_5g_preferred"}),
     PhoneAction(
         r"airplane mode off",
         "toggle_airplane_mode",
@@ -147,7 +145,9 @@ class ScriptedUser(BaseUser):
             raise ValueError(f"the scenario names no phone number: {known!r}")
         self.phone = phone.group()
         reason = instructions.reason_for_call
-        self.problem = "mms" if "MMS" in reason else "data" if "mobile data" in reason else "service"
+        self.problem = (
+            "mms" if "MMS" in reason else "data" if "mobile data" in reason else "service"
+        )
 
     def set_seed(self, seed: int) -> None:
         """Replace the seed of the wording."""

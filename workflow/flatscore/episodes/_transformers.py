@@ -212,7 +212,9 @@ class TransformersEngine:
 
     def _key(self, request: Request) -> str:
         seed = request.seed if self.temperature else None
-        return digest([request.messages, [tool["function"]["name"] for tool in request.tools], seed])
+        return digest(
+            [request.messages, [tool["function"]["name"] for tool in request.tools], seed]
+        )
 
     def _known_reply(self, request: Request) -> Reply | None:
         return self.known.get(self._key(request)) if self.reuse else None

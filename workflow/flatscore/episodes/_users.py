@@ -11,7 +11,9 @@ from flatscore.episodes._scripted import ScriptedUser
 from flatscore.errors import InputError
 
 
-def make_user(settings: dict[str, Any], environment: Environment, task: Task, seed: int) -> BaseUser:
+def make_user(
+    settings: dict[str, Any], environment: Environment, task: Task, seed: int
+) -> BaseUser:
     """The simulated user of an episode.
 
     Parameters

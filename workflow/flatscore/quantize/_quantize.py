@@ -19,7 +19,12 @@ from flatscore.errors import InputError
 from flatscore.files import digest, read_json, write_json
 from flatscore.quantize import environment
 
-COPIED = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json")
+COPIED = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+    "generation_config.json",
+)
 
 
 def quantize(

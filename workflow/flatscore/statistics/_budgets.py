@@ -6,8 +6,8 @@ import numpy as np
 
 from flatscore.statistics._arms import Arm, Arms, Row
 from flatscore.statistics._contrasts import Contrast
+from flatscore.statistics._curves import Curve, estimate_curve
 from flatscore.statistics._metrics import Pair, hidden_share, surviving_share
-from flatscore.statistics._resampling import Curve, estimate_curve
 
 
 def budget_rows(

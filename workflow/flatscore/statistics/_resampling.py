@@ -75,7 +75,7 @@ def estimate(
     bounds
         Range of the statistic, to which intervals are clipped.
     """
-    found, _ = _estimate(terms, draw, confidence, log=log, unit=unit, bounds=bounds)
+    found, _ = estimate_with_deviations(terms, draw, confidence, log=log, unit=unit, bounds=bounds)
     if len(terms) == 1 or np.isnan(found.value):
         return found
     swapped = _evaluate_swapped(terms, draw, log)
@@ -83,7 +83,7 @@ def estimate(
     return replace(found, p_value=_p_value(swapped, value))
 
 
-def _estimate(
+def estimate_with_deviations(
     terms: Sequence[Term],
     draw: Draw,
     confidence: float,
@@ -104,7 +104,7 @@ def _estimate(
     if np.isnan(found.error):
         return found, none
     deviation = np.abs(studentize(terms, rows, draw, log))
-    factor = max(t_quantile(confidence, draw), _quantile(deviation, confidence))
+    factor = max(t_quantile(confidence, draw), deviation_quantile(deviation, confidence))
     ends = (float(rows[0]) + side * factor * found.error for side in (-1, 1))
     low, high = (float(np.clip(np.exp(end) if log else end, *bounds)) for end in ends)
     return replace(found, low=low, high=high), deviation
@@ -206,7 +206,7 @@ def studentize(terms: Sequence[Term], rows: Vector, draw: Draw, log: bool) -> Ve
         return np.asarray((rows[1 + draw.size :] - rows[0]) / error)
 
 
-def _quantile(deviation: Vector, level: float) -> float:
+def deviation_quantile(deviation: Vector, level: float) -> float:
     """Return a quantile; 0, for Student's t alone, where too much cannot be computed."""
     ordered = np.sort(np.where(np.isfinite(deviation), deviation, np.inf))
     found = float(ordered[min(int(np.ceil(level * len(ordered))), len(ordered) - 1)])
@@ -252,44 +252,6 @@ def _p_value(swapped: Vector, value: float) -> float:
     """Return the two-sided share of label swaps at least as extreme as the data."""
     extreme = ~(np.abs(swapped) < abs(value) - 1e-9)  # what cannot be computed counts against
     return float((1 + extreme.sum()) / (1 + len(swapped)))
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A statistic at several points: pointwise intervals and a simultaneous band."""
-
-    value: Vector
-    low: Vector
-    high: Vector
-    band_low: Vector
-    band_high: Vector
-
-
-def estimate_curve(
-    points: Sequence[Sequence[Term]], draw: Draw, *, confidence: float, low: float, high: float
-) -> Curve:
-    """Estimate shares or their differences at several points, as :func:`estimate` with `unit`.
-
-    The band's factor is the quantile of the largest absolute studentized deviation over the
-    points; points with few differing tasks get exact bounds, in the band at Bonferroni's level.
-    `low` and `high` clip the ends.
-    """
-    both = [_estimate(terms, draw, confidence, unit=True) for terms in points]
-    found = [each for each, _ in both]
-    values = np.array([each.value for each in found])
-    ends = np.array([[each.low, each.high] for each in found])
-    largest = np.fmax.reduce([deviation for _, deviation in both])
-    band = ends.copy()
-    factor = _quantile(largest, confidence)
-    for index, each in enumerate(found):
-        if not np.isnan(each.error):
-            half = max(factor * each.error, ends[index, 1] - each.value)
-            band[index] = each.value - half, each.value + half
-        elif each.few is not None:
-            level = 1 - (1 - confidence) / len(found)
-            band[index] = few_bounds(each.few, draw, confidence=level)
-    clipped = np.clip(np.column_stack([ends, band]), low, high)
-    return Curve(values, *clipped.T)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

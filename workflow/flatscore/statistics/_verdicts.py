@@ -47,7 +47,6 @@ class Evidence:
     p_holm: Mapping[str, float]
     visible: bool
     channels: tuple[str, ...]  # with more failures
-    fewer: tuple[str, ...]  # with fewer
     widens: bool
     equivalent: bool
     harmless: bool  # neither the score nor S(K) can be lower by the margin
@@ -98,7 +97,6 @@ def weigh_evidence(contrast: Contrast, k_star: int | None, settings: Settings) -
         p_holm,
         visible="score" in shown and tests["score"].value < 0,
         channels=tuple(c for c in AGENT_CHANNELS if c in shown and tests[c].value > 0),
-        fewer=tuple(c for c in AGENT_CHANNELS if c in shown and tests[c].value < 0),
         widens="widening" in shown and tests["widening"].value > 0,
         equivalent=tested[0].equivalent,
         harmless=all(each.low > -settings.margin for each in tested),
