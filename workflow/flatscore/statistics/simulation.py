@@ -1,13 +1,15 @@
 """How often the intervals cover and the verdicts err, measured on synthetic studies.
 
-``python -m flatscore.statistics.simulation --out resources/coverage.tsv --studies 2000``
+``python -m flatscore.statistics.simulation --out resources/coverage.tsv`` (7 minutes, one core)
 
 Each study has two arms of 114 tasks x 4 trials. A task has an ability (beta) and a propensity
 (gamma) that both arms share in part; calls to fake tools are negative binomial given the task,
 successes are drawn given the ability and end when the budget of 10 is spent. Tasks are drawn
 anew for each study, and the truth is the value in a population of 2 million tasks. The figures
 that matter: 94 to 96 % coverage of the studentized intervals, and at most 5 % of A/A studies
-called damaged.
+called damaged. Where hardly any task differs (thin and closed gates) the exact bounds cover more.
+The published effect has the published means: 1.42 and 3.61 calls to fake tools an episode, scores
+of 0.667 and 0.652, a widening of 0.155 at K = 2.
 """
 
 import argparse
@@ -52,7 +54,7 @@ class Scenario:
     score
         Mean ability.
     drop
-        Factor on the ability at low precision.
+        Factor on the ability at low precision; above 1 it makes up for episodes lost to the budget.
     """
 
     name: str
@@ -64,7 +66,7 @@ class Scenario:
 
 
 SCENARIOS = (
-    Scenario("published effect", 1.55, 4.55, shape=0.9, score=0.69, drop=1.1),
+    Scenario("published effect", 1.46, 4.48, shape=2.3, score=0.675, drop=1.15),
     Scenario("A/A", 1.55, 1.55, shape=0.9),
     Scenario("A/A, clustered", 1.5, 1.5, shape=0.2),
     Scenario("A/A, thin", 0.1, 0.1),
@@ -180,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run every scenario and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--studies", type=int, default=2000)
+    parser.add_argument("--studies", type=int, default=4000)
     parser.add_argument("--resamples", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=20260729)
     options = parser.parse_args(arguments)
