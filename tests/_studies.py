@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 
 TASKS = [f"task-{index:03d}" for index in range(114)]
+# Twelve fake tools, the first called most.
+NAMES = [f"phone_tool_{index}" for index in range(12) for _ in range(12 - index)]
 ARM = {"model": "m", "domain": "telecom", "precision": "bf16", "repair": "none", "budget": 10}
 
 
@@ -103,3 +105,34 @@ def spread(total: int, slots: int, *, most: int) -> np.ndarray[Any, Any]:
         counts[index % slots] += counts[index % slots] < most
         index += 1
     return counts
+
+
+def golden_arm(
+    successes: int, early: int, events: int, calls: int, *, noise: int, **key: Any
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return an arm of 114 x 4 episodes with exactly these totals, `early` of them at K = 2."""
+    rng = np.random.default_rng(noise)
+    ability = np.repeat(np.linspace(0, 1, 114), 4) + rng.normal(0, 0.15, 456)
+    order = np.argsort(-ability)
+    won, lost = order[:successes], order[successes:]
+    count = np.zeros(456, dtype=int)
+    count[won[:early]] = (np.arange(early) % 2) * (events > 0)
+    count[won[early:]] = 3 + np.arange(successes - early) % 3
+    count[lost] = spread(events - count.sum(), len(lost), most=10)
+    total = count + spread(calls - count.sum(), 456, most=20)
+    success = np.isin(np.arange(456), won)
+    shape = (114, 4)
+    return arm(success.reshape(shape), count.reshape(shape), total.reshape(shape), **key)
+
+
+def study(seed: int = 0, **changes: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    rng = np.random.default_rng(seed)
+    return join(random_arm(rng, **changes), random_arm(rng, mean=2.5, precision="q", **changes))
+
+
+def row(table: pd.DataFrame, **where: Any) -> pd.Series:
+    """Return the one row with these values."""
+    for column, value in where.items():
+        table = table[table[column] == value]
+    assert len(table) == 1, (where, len(table))
+    return table.iloc[0]

@@ -1,36 +1,16 @@
 """Tables and verdicts of whole studies, on synthetic frames."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from _studies import TASKS, arm, join, random_arm, spread
+from _studies import NAMES, TASKS, golden_arm, join, random_arm, row, study
 
 from flatscore import statistics
 from flatscore.errors import InputError
 
 SETTINGS = statistics.Settings(seed=7, resamples=1000)
-NAMES = [f"phone_tool_{index}" for index in range(12) for _ in range(12 - index)]
-
-
-def golden_arm(
-    successes: int, early: int, events: int, calls: int, *, noise: int, **key: Any
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return an arm of 114 x 4 episodes with exactly these totals, `early` of them at K = 2."""
-    rng = np.random.default_rng(noise)
-    ability = np.repeat(np.linspace(0, 1, 114), 4) + rng.normal(0, 0.15, 456)
-    order = np.argsort(-ability)
-    won, lost = order[:successes], order[successes:]
-    count = np.zeros(456, dtype=int)
-    count[won[:early]] = (np.arange(early) % 2) * (events > 0)
-    count[won[early:]] = 3 + np.arange(successes - early) % 3
-    count[lost] = spread(events - count.sum(), len(lost), most=10)
-    total = count + spread(calls - count.sum(), 456, most=20)
-    success = np.isin(np.arange(456), won)
-    shape = (114, 4)
-    return arm(success.reshape(shape), count.reshape(shape), total.reshape(shape), **key)
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +24,6 @@ def published() -> statistics.Tables:
     )
     frames = join(full, low, full_repaired, low_repaired)
     return statistics.analyse(*frames, settings=statistics.Settings(seed=7))
-
-
-def row(table: pd.DataFrame, **where: Any) -> pd.Series:
-    """Return the one row with these values."""
-    for column, value in where.items():
-        table = table[table[column] == value]
-    assert len(table) == 1, (where, len(table))
-    return table.iloc[0]
 
 
 def test_published_totals_come_back(published: statistics.Tables) -> None:
@@ -142,102 +114,6 @@ def test_little_data_is_inconclusive() -> None:
     verdict = statistics.analyse(*frames, settings=SETTINGS)["verdicts"].iloc[0]
     assert verdict["verdict"] == "inconclusive"
     assert "is open" in verdict["sentence"]
-
-
-def study(seed: int = 0, **changes: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
-    rng = np.random.default_rng(seed)
-    return join(random_arm(rng, **changes), random_arm(rng, mean=2.5, precision="q", **changes))
-
-
-def constant(success: bool, events: int, tasks: int = 20, **key: Any) -> Any:
-    shape = (tasks, 2)
-    filled = [np.full(shape, value) for value in (success, events, events + 5)]
-    return arm(*filled, tasks=TASKS[:tasks], **key)
-
-
-def one_event(channel: str = "tool_name") -> tuple[pd.DataFrame, pd.DataFrame]:
-    events = np.zeros((20, 2), dtype=int)
-    events[3, 1] = 4
-    success = np.arange(40).reshape(20, 2) % 3 > 0
-    key: dict[str, Any] = {"tasks": TASKS[:20], "channel": channel}
-    return join(
-        arm(success, events, events + 5, **key),
-        arm(success, events * 2, events + 9, **key, precision="q"),
-    )
-
-
-def infrastructure(frames: tuple[pd.DataFrame, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    episodes, calls = frames
-    lost = episodes["precision"] == "q"
-    episodes.loc[lost, ["status", "reason"]] = ["infrastructure", "timeout"]
-    episodes.loc[lost, ["success", "reward"]] = [False, np.nan]
-    return episodes, calls
-
-
-DEGENERATE = {
-    "all-zero channel": lambda: join(constant(True, 0), constant(True, 0, precision="q")),
-    "every episode at the cap": lambda: join(
-        constant(False, 10), constant(False, 10, precision="q")
-    ),
-    "opposite constant scores": lambda: join(constant(True, 1), constant(False, 3, precision="q")),
-    "events at low precision only": lambda: join(
-        constant(True, 0), constant(True, 2, precision="q")
-    ),
-    "one non-zero task": one_event,
-    "one non-zero task, other channel": lambda: one_event("entity"),
-    "one non-zero task, user": lambda: one_event("user"),
-    "a single task": lambda: study(tasks=TASKS[:1]),
-    "two tasks": lambda: study(tasks=TASKS[:2]),
-    "a single trial": lambda: study(trials=1),
-    "no calls": lambda: (study()[0], pd.DataFrame()),
-    "no low precision": lambda: join(random_arm(np.random.default_rng(0))),
-    "no full precision": lambda: join(random_arm(np.random.default_rng(0), precision="q")),
-    "budget below the pre-specified K": lambda: study(budget=1),
-    "repair at low precision only": lambda: join(
-        random_arm(np.random.default_rng(0)),
-        random_arm(np.random.default_rng(1), precision="q"),
-        random_arm(np.random.default_rng(2), precision="q", repair="reflexive"),
-    ),
-    "an arm lost to infrastructure": lambda: infrastructure(study()),
-}
-
-
-@pytest.mark.parametrize("case", DEGENERATE)
-def test_degenerate_inputs_give_a_result_or_a_reason(case: str, tmp_path: Path) -> None:
-    tables = statistics.analyse(*DEGENERATE[case](), settings=SETTINGS)
-    tables.write(tmp_path)
-    for name, columns in statistics.COLUMNS.items():
-        text = (tmp_path / f"{name}.tsv").read_text(encoding="utf-8")
-        assert text.splitlines()[0].split("\t") == list(columns)
-        words = {word for line in text.splitlines() for word in line.split("\t")}
-        assert not words & {"nan", "NaN", "inf", "-inf", "None", "<NA>"}, name
-    contrasts = tables["contrasts"]
-    silent = contrasts[contrasts["ci_low"].isna() & contrasts["note"].isna()]
-    assert not len(silent), silent[["metric", "estimate"]]
-    assert set(tables["verdicts"]["verdict"]) <= {
-        "unaffected",
-        "damaged but masked",
-        "damaged and visible",
-        "inconclusive",
-    }
-
-
-def test_zero_baseline_has_no_ratio_but_a_difference() -> None:
-    frames = DEGENERATE["events at low precision only"]()
-    tables = statistics.analyse(*frames, settings=SETTINGS)
-    contrasts = tables["contrasts"].set_index("metric")
-    assert np.isnan(contrasts.loc["tool_name_count_ratio", "estimate"])
-    assert "no event at full precision" in contrasts.loc["tool_name_count_ratio", "note"]
-    assert contrasts.loc["tool_name_events_per_episode", "estimate"] == 2
-    channel = row(tables["channels"], precision="bf16", channel="tool_name")
-    assert channel["upper_bound"] == pytest.approx(1 - 0.05 ** (1 / 20))
-
-
-def test_missing_baseline_is_said() -> None:
-    tables = statistics.analyse(*DEGENERATE["no full precision"](), settings=SETTINGS)
-    assert tables["verdicts"].iloc[0]["sentence"] == (
-        "inconclusive: no episodes at bf16 and q to compare"
-    )
 
 
 def test_same_study_twice_is_the_same_bytes(tmp_path: Path) -> None:
@@ -341,58 +217,6 @@ def test_second_run_of_an_arm_is_the_noise_floor() -> None:
     assert noise["estimate"] == pytest.approx(scores[1] - scores[0])
     contrast = row(tables["contrasts"], metric="score")
     assert (contrast["noise"], contrast["noise_kind"]) == (noise["estimate"], "rerun")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda e, c: (pd.concat([e, e.iloc[:2]]), c),
-            r"bf16.json: has 2 episodes twice \(task tas",
-        ),
-        (lambda e, c: (e.drop(columns="errors"), c), "the frame of episodes: lacks errors"),
-        (lambda e, c: (e, c.drop(columns=["channel"])), "the frame of calls: lacks channel"),
-        (lambda e, c: (e.assign(budget=pd.NA), c), "has rows without a budget"),
-        (
-            lambda e, c: (e.assign(budget=e["precision"].map({"bf16": 10, "q": 5})), c),
-            "m on telecom: bf16 was recorded at max_errors=10 and q at 5",
-        ),
-        (
-            lambda e, c: (e.assign(task=e["task"] + e["precision"]), c),
-            "bf16 and q have no task in common",
-        ),
-        (
-            lambda e, c: (
-                e.assign(file=e["precision"], precision="bf16", repair="none"),
-                c,
-            ),
-            "are two runs of one arm, but the calls name no file",
-        ),
-        (
-            lambda e, c: (
-                e.assign(
-                    repair=e["precision"].map({"bf16": "none", "q": "reflexive"}),
-                    budget=e["precision"].map({"bf16": 10, "q": 5}),
-                    precision="bf16",
-                ),
-                c,
-            ),
-            "max_errors=10 without repair and 5 with reflexive",
-        ),
-    ],
-)
-def test_bad_frames_are_refused(change: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        statistics.analyse(*change(*study(1)), settings=SETTINGS)
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("resamples", 10), ("confidence", 1.0), ("margin", 0.0), ("k", -1), ("seed", -1)],
-)
-def test_bad_settings_are_refused(key: str, value: float) -> None:
-    with pytest.raises(InputError, match=f"statistics.{key}: is {value}. Give a value"):
-        statistics.Settings(**{"seed": 1, key: value})  # type: ignore[arg-type]
 
 
 def test_published_figures_name_metrics_of_contrasts(published: statistics.Tables) -> None:
