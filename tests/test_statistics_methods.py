@@ -258,4 +258,9 @@ def test_committed_coverage_meets_its_promise() -> None:
     accused = table[table["scenario"].str.startswith("A/A")]
     accused = accused[accused["quantity"].str.startswith("verdict: damaged")]
     assert (accused.groupby("scenario")["share"].sum() <= 0.05).all()
+    covered = table[table["method"] == "studentized"]
+    slack = 2 * covered["standard_error"]
+    assert (covered["share"] > 0.94 - slack).all()
+    dense = ~covered["scenario"].str.contains("thin|closed")  # exact bounds cover more there
+    assert (covered["share"] < 0.96 + slack)[dense].all()
     assert len(TASKS) == simulation.TASKS
