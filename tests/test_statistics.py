@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from _studies import NAMES, TASKS, golden_arm, join, random_arm, row, study
 
 from flatscore import statistics
 from flatscore.errors import InputError
+from tests._studies import NAMES, TASKS, golden_arm, join, random_arm, row, study
 
 SETTINGS = statistics.Settings(seed=7, resamples=1000)
 

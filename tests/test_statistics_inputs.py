@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from _studies import TASKS, arm, join, random_arm, row, study
 
 from flatscore import statistics
 from flatscore.errors import InputError
+from tests._studies import TASKS, arm, join, random_arm, row, study
 
 SETTINGS = statistics.Settings(seed=7, resamples=1000)
 

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from _studies import TASKS, join, random_arm
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import DescrStatsW
@@ -26,6 +25,7 @@ from flatscore.statistics._resampling import (
     summarise,
 )
 from flatscore.statistics._single import pass_hat_k, unseen_share
+from tests._studies import TASKS, join, random_arm
 
 SETTINGS = statistics.Settings(seed=7, resamples=1000)
 

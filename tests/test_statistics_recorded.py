@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from _studies import golden_arm, join
 
 from flatscore import calls, domains, statistics
+from tests._studies import golden_arm, join
 
 OWN = "get_customer_by_phone"
 

@@ -19,9 +19,9 @@ import pandas as pd
 from scipy import stats
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "workflow"), str(ROOT)]
 
-from _studies import join, random_arm  # noqa: E402
+from tests._studies import join, random_arm  # noqa: E402
 
 from flatscore import statistics  # noqa: E402
 
