@@ -50,6 +50,7 @@ def test_every_shipped_config_is_valid(file: Path) -> None:
         ("models/open", {}, "models.open: give exactly one of embedded, path, hub"),
         ("models/open", {"embeded": "open"}, "unknown key models.open.embeded"),
         ("models/open", {"hub": "a/b"}, "pin the commit"),
+        ("models/open", {"hub": "a/b", "revision": "main"}, "not a commit of 40 hex digits"),
         ("models/Open", {"embedded": "open"}, "models.Open is 'Open'"),
         ("models/r", {"recorded": {"telecom": {"bf16": "a"}}}, "and one for a precision"),
         ("precisions", ["bf16", "bnb-nf5"], "did you mean bnb-nf4?"),

@@ -58,7 +58,8 @@ def test_an_input_error_names_place_problem_and_remedy() -> None:
 def test_a_job_keeps_its_output_in_the_log(tmp_path: Path, raised: str, shown: str) -> None:
     log = tmp_path / "logs/job.log"
     code = (
-        "import os, sys; from flatscore.jobs import logged; from flatscore.errors import InputError\n"
+        "import os, sys; from flatscore.jobs import logged\n"
+        "from flatscore.errors import InputError\n"
         "with logged(sys.argv[1]) as terminal:\n"
         "    print('python'); os.system('echo compiled'); terminal.write('progress\\n')\n"
         f"    raise {raised}\n"

@@ -1,4 +1,4 @@
-"""The workflow as its user runs it: real Snakemake, real weights, real quantizers, real τ²-bench."""
+"""The workflow as its user runs it: real Snakemake, weights, quantizers and τ²-bench."""
 
 import json
 import os

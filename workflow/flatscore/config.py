@@ -58,6 +58,8 @@ class Model(Closed):
                 )
         if (self.hub is None) != (self.revision is None):
             raise ValueError("hub and revision belong together: pin the commit of a hub id")
+        if self.revision is not None and not re.fullmatch("[0-9a-f]{40}", self.revision):
+            raise ValueError(f"revision is {self.revision!r}, not a commit of 40 hex digits")
         return self
 
     @property

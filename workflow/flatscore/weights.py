@@ -193,11 +193,14 @@ def count_parameters(file: Path) -> int:
 def _header(file: Path) -> dict[str, Any]:
     with file.open("rb") as handle:
         length = struct.unpack("<Q", handle.read(8).ljust(8, b"\0"))[0]
-        if not 0 < length < file.stat().st_size:
+        try:
+            if not 0 < length < file.stat().st_size:
+                raise ValueError
+            header: dict[str, Any] = json.loads(handle.read(length))
+        except ValueError:
             raise InputError(
                 file, "is no safetensors file, or truncated.", "Copy or download it again."
-            )
-        header: dict[str, Any] = json.loads(handle.read(length))
+            ) from None
     header.pop("__metadata__", None)
     return header
 
@@ -238,13 +241,30 @@ def _check_folder(folder: Path, place: str, trust_remote_code: bool) -> None:
         )
     for shard in shards:
         count_parameters(shard)
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        for name in sorted(set(read_json(index)["weight_map"].values())):
+            if not (folder / name).exists():
+                raise InputError(
+                    folder / name,
+                    f"is missing, and {index.name} names it.",
+                    "Copy or download it again.",
+                )
     if not (folder / "config.json").exists():
         raise InputError(folder, "has no config.json.", "Copy it from where the weights are from.")
     if not any((folder / name).exists() for name in TOKENIZERS):
         raise InputError(
             folder, "has no tokenizer.", "Copy the tokenizer files from where the weights are from."
         )
-    if "auto_map" in read_json(folder / "config.json") and not trust_remote_code:
+    config = read_json(folder / "config.json")
+    if "quantization_config" in config:
+        method = config["quantization_config"].get("quant_method", "an unnamed method")
+        raise InputError(
+            folder / "config.json",
+            f"the weights are already quantized by {method}.",
+            "Give the full-precision weights: they are the baseline, and are quantized here.",
+        )
+    if "auto_map" in config and not trust_remote_code:
         raise InputError(
             folder / "config.json",
             "asks for code that comes with the weights (auto_map).",

@@ -27,7 +27,12 @@ class Seat:
     job
         What to run, given this seat as its client.
     known
-        Looks up a reply that was computed before; None when there is none.
+        Encodes a request for the seat, and looks up its reply; None when it has to be computed.
+
+    Attributes
+    ----------
+    text, prompt
+        The last request as text and as token ids.
     """
 
     def __init__(
@@ -35,11 +40,12 @@ class Seat:
         number: int,
         job: Callable[[Any], Any],
         table: "Table",
-        known: Callable[[Request], Reply | None],
+        known: Callable[["Seat", Request], Reply | None],
     ) -> None:
         self.number, self.job, self.table, self.known = number, job, table, known
         self.inbox: SimpleQueue[Reply | None] = SimpleQueue()
         self.request: Request | None = None
+        self.text, self.prompt = "", list[int]()
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
@@ -47,7 +53,7 @@ class Seat:
 
     def reply(self, request: Request) -> Reply:
         """The engine's reply; the thread waits for it."""
-        reply = self.known(request)
+        reply = self.known(self, request)
         if reply is not None:
             return reply
         self.request = request

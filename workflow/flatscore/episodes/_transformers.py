@@ -6,21 +6,23 @@ computed. Measured on the shipped agents (bf16 and fp32): a row's logits are the
 slot, with any neighbours, with 8 to 64 slots. A live error budget therefore equals the counted one.
 """
 
+import hashlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from transformers import AutoTokenizer, GenerationConfig
+from transformers.utils.chat_template_utils import _compile_jinja_template
 
 from flatscore.episodes._engine import Client, Reply, Request
 from flatscore.episodes._parse import parse
 from flatscore.episodes._seats import Seat, Table
 from flatscore.episodes._slots import SlotCache
-from flatscore.files import digest
 from flatscore.quantize._dense import load_dense
 
 T = TypeVar("T")
@@ -80,7 +82,11 @@ class TransformersEngine:
         self.cache = SlotCache(config, slots, max_context + CHUNK, self.model.dtype)
         self.slots = [Slot(number) for number in range(slots)]
         self.ends = _end_tokens(weights, self.tokenizer)
-        self.known: dict[str, Reply] = {}
+        self.known: dict[bytes, Reply] = {}
+        self.lock = Lock()  # of the tokenizer, which episodes share
+        self.special = frozenset(self.tokenizer.all_special_ids)
+        # What apply_chat_template renders, less its copying of every tool schema at every turn.
+        self.template = _compile_jinja_template(self.tokenizer.chat_template)
         self.generated = 0
 
     @torch.inference_mode()
@@ -114,16 +120,17 @@ class TransformersEngine:
             if seat.error is not None:
                 raise seat.error
             slot = slots[seat]
-            if seat.request is None:
+            if seat.done:
                 slot.seat = None
             else:
-                self._begin(table, slot, seat.request)
+                self._begin(table, slot, seat)
 
-    def _begin(self, table: Table, slot: Slot, request: Request) -> None:
+    def _begin(self, table: Table, slot: Slot, seat: Seat) -> None:
         """Compute what of the prompt is not in the cache, and the reply's first token."""
-        prompt = self._encode(request)
+        prompt = seat.prompt
         slot.prompt, slot.reply = len(prompt), []
-        slot.uniforms = np.random.default_rng(request.seed) if self.temperature else None
+        seed = seat.request.seed if seat.request else 0
+        slot.uniforms = np.random.default_rng(seed) if self.temperature else None
         if len(prompt) + self.max_new_tokens > self.max_context:
             reason = f"the prompt of {len(prompt)} tokens leaves no room in {self.max_context}"
             self._answer(table, slot, Reply(None, (), "", reason, len(prompt), 0))
@@ -200,24 +207,30 @@ class TransformersEngine:
         seat = slot.seat
         if seat is None or seat.request is None:
             raise RuntimeError(f"slot {slot.number} has a reply that no episode waits for")
-        self.known[self._key(seat.request)] = replace(reply, reused=True)
+        self.known[self._key(seat, seat.request)] = replace(reply, reused=True)
         table.answer(seat, reply)
 
-    def _encode(self, request: Request) -> list[int]:
-        text = self.tokenizer.apply_chat_template(
-            request.messages, tools=request.tools, add_generation_prompt=True, tokenize=False
+    def _known_reply(self, seat: Seat, request: Request) -> Reply | None:
+        """Encode a request in its episode's thread, and look its reply up."""
+        text = self.template.render(
+            messages=request.messages,
+            tools=request.tools,
+            add_generation_prompt=True,
+            **self.tokenizer.special_tokens_map,
         )
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
+        known, prompt = "", list[int]()
+        # A prompt ends in a special token, at which the tokenizer cuts whatever follows.
+        if seat.text and text.startswith(seat.text) and seat.prompt[-1] in self.special:
+            known, prompt = seat.text, seat.prompt
+        with self.lock:
+            new = self.tokenizer(text[len(known) :], add_special_tokens=False)["input_ids"]
+        seat.text, seat.prompt = text, prompt + new
+        return self.known.get(self._key(seat, request)) if self.reuse else None
 
-    def _key(self, request: Request) -> str:
-        seed = request.seed if self.temperature else None
-        return digest(
-            [request.messages, [tool["function"]["name"] for tool in request.tools], seed]
-        )
-
-    def _known_reply(self, request: Request) -> Reply | None:
-        return self.known.get(self._key(request)) if self.reuse else None
+    def _key(self, seat: Seat, request: Request) -> bytes:
+        """The prompt and, where the reply is sampled, the seed."""
+        seed = request.seed if self.temperature else 0
+        return hashlib.sha256(np.array([seed, *seat.prompt]).tobytes()).digest()
 
 
 def _common(left: Sequence[int], right: Sequence[int]) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer, PreTrainedModel
+from transformers import PreTrainedModel
 
 from flatscore.quantize import _calibration
 from flatscore.quantize._dense import load_dense
@@ -15,7 +15,7 @@ from flatscore.quantize._dense import load_dense
 
 @torch.inference_mode()
 def compare(original: Path, quantized: Path, seed: int) -> dict[str, Any]:
-    """Differences of logits, next tokens, perplexity and weights.
+    """Differences of logits, next tokens and perplexity on the agent's own tokens, and of weights.
 
     Returns
     -------
@@ -26,20 +26,21 @@ def compare(original: Path, quantized: Path, seed: int) -> dict[str, Any]:
     """
     torch.set_num_threads(1)
     left, right = load_dense(original), load_dense(quantized)
-    tokenizer = AutoTokenizer.from_pretrained(quantized)
     largest = total = 0.0
     agreed = tokens = 0
     losses = [0.0, 0.0]
-    for text in _calibration.texts(str(quantized), _calibration.CHECKED, seed=seed + 1):
-        ids = torch.tensor([_calibration.encode(tokenizer, text)])
-        logits = [model(input_ids=ids).logits[0, :-1].float() for model in (left, right)]
+    for conversation, own in _calibration.checked(str(quantized), seed=seed + 1):
+        ids = torch.tensor([conversation])
+        mine = torch.tensor(own[1:])
+        logits = [model(input_ids=ids).logits[0, :-1][mine].float() for model in (left, right)]
         difference = (logits[0] - logits[1]).abs()
         largest = max(largest, difference.max().item())
         total += difference.mean(-1).sum().item()
         agreed += int((logits[0].argmax(-1) == logits[1].argmax(-1)).sum())
-        tokens += ids.shape[1] - 1
+        tokens += int(mine.sum())
         for side in (0, 1):
-            loss = torch.nn.functional.cross_entropy(logits[side], ids[0, 1:], reduction="sum")
+            targets = ids[0, 1:][mine]
+            loss = torch.nn.functional.cross_entropy(logits[side], targets, reduction="sum")
             losses[side] += loss.item()
     worst, error = _worst_layer(left, right)
     return {
