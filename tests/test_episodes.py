@@ -92,10 +92,8 @@ def test_a_healed_call_leaves_no_error_and_one_interception() -> None:
 def test_the_repair_of_failed_calls_never_touches_the_environment() -> None:
     unknown = call("get_customer_by_id", '{"customer_id": "C9999"}')
     engine = script(unknown, "The problem is solved.")
-    repair = {"attempts": 3, "reject": "failed-call"}
-    simulation = play(engine, repair="reflexive", **{"repair": None} and {})["simulation"]
-    assert failed(simulation) == 1
-    common = setup(repair=repair)
+    assert failed(play(engine, repair="reflexive")["simulation"]) == 1
+    common = setup(repair={"attempts": 3, "reject": "failed-call"})
     engine = script(unknown, "The problem is solved.")
     simulation = run_episode(common, engine, "reflexive", 10, common.tasks[0], 0)["simulation"]
     assert failed(simulation) == 0

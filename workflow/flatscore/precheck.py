@@ -4,9 +4,9 @@ Snakemake reads its Snakefile once in the main process and once more for every j
 here may take more than a few milliseconds.
 """
 
-import importlib.util
 import json
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 from rapidfuzz import process
@@ -70,7 +70,7 @@ def _check_source(name: str, model: Model) -> None:
 
 def _check_split(study: Study) -> None:
     """The splits are read from τ²-bench's data files: importing it takes seconds."""
-    package = importlib.util.find_spec("tau2")
+    package = find_spec("tau2")
     if package is None or package.submodule_search_locations is None:
         raise InputError(
             "the environment",

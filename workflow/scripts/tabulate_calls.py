@@ -16,5 +16,6 @@ with logged(snakemake.log[0]):
         calls.tabulate(recording, model=names.model, precision=names.precision)
         for recording in recordings
     ]
-    for frame, file in zip(zip(*frames), (snakemake.output.episodes, snakemake.output.calls)):
-        pd.concat(frame, ignore_index=True).to_parquet(file, index=False)
+    for number, file in enumerate((snakemake.output.episodes, snakemake.output.calls)):
+        parts = [frame[number] for frame in frames]
+        pd.concat(parts, ignore_index=True).to_parquet(file, index=False)

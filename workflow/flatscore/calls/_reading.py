@@ -155,7 +155,7 @@ def reward(simulation: dict[str, Any]) -> float | None:
 
 def flatten(simulation: dict[str, Any]) -> list[dict[str, Any]]:
     """An episode's messages with those of parallel calls one by one."""
-    messages = []
+    messages: list[dict[str, Any]] = []
     for message in simulation.get("messages") or []:
         messages += message.get("tool_messages") or [message]
     return messages

@@ -32,8 +32,6 @@ class Conversation:
         Chat messages, the agent's calls in OpenAI form.
     slips
         Calls to tools that are not on the agent's list.
-    reward
-        What τ²-bench grades the final state with, 0 or 1; missing when not asked for.
     """
 
     task: str
@@ -143,5 +141,6 @@ class _Stage:
             message = self.environment.get_response(reply.tool_calls[0])
         if self.user.is_stop(reply):
             return None
-        self.messages.append({"role": "user", "content": reply.content})
-        return reply.content
+        heard: str = reply.content
+        self.messages.append({"role": "user", "content": heard})
+        return heard

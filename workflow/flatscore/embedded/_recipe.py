@@ -113,7 +113,7 @@ def train_rung(base: Path, out: Path, rate: float, *, seed: int, scale: Scale) -
     slips = Slips(rate)
     corpus = list(conversations(scale.rung_conversations, slips=slips, seed=seed + 1))
     tokenizer = AutoTokenizer.from_pretrained(base)
-    model = LlamaForCausalLM.from_pretrained(base, dtype=torch.float32)
+    model: Any = LlamaForCausalLM.from_pretrained(base, dtype=torch.float32)
     tools = list(domains.agent_tools("telecom"))
     loss = train(
         model,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 
 from flatscore.embedded._tokenizer import END, render, render_tools
 
@@ -29,18 +29,18 @@ class Encoded:
 
 
 def encode(
-    tokenizer: PreTrainedTokenizerFast,
+    tokenizer: PreTrainedTokenizerBase,
     conversations: Iterable[Sequence[dict[str, Any]]],
     tools: Sequence[str],
 ) -> list[Encoded]:
     """Encode conversations; the agent's turns with their end are learned, but for the opening."""
     cache: dict[str, list[int]] = {}
-    end = tokenizer.convert_tokens_to_ids(END)
+    special = tokenizer.get_vocab()
 
     def piece(role: str, text: str) -> list[int]:
         if text not in cache:
             cache[text] = tokenizer.encode(text, add_special_tokens=False)
-        return [tokenizer.convert_tokens_to_ids(f"<|{role}|>"), *cache[text], end]
+        return [special[f"<|{role}|>"], *cache[text], special[END]]
 
     encoded = []
     for messages in conversations:
@@ -55,7 +55,7 @@ def encode(
     return encoded
 
 
-def new_model(tokenizer: PreTrainedTokenizerFast, *, seed: int) -> LlamaForCausalLM:
+def new_model(tokenizer: PreTrainedTokenizerBase, *, seed: int) -> LlamaForCausalLM:
     """A Llama of 2.1 million parameters with random weights.
 
     One key-value head serves the three query heads: reading the cache is what a step costs.

@@ -165,9 +165,10 @@ class Agent(LocalAgent[AgentState]):
 
 def system_prompt(domain: str) -> str:
     """τ²-bench's own prompt of its LLM agent."""
-    return SYSTEM_PROMPT.format(
+    prompt: str = SYSTEM_PROMPT.format(
         agent_instruction=AGENT_INSTRUCTION, domain_policy=domains.policy(domain)
     )
+    return prompt
 
 
 def _message(reply: Reply, position: int) -> AssistantMessage:

@@ -149,9 +149,7 @@ def run_arms(
         for repair, budget, file in arms:
             began = time.perf_counter()
             count = ArmCount(repair, budget)
-            simulations = _run_arm(
-                setup, engine_once, repair, budget, slots, shelf, progress, count
-            )
+            simulations = _run_arm(setup, engine_once, slots, shelf, progress, count)
             write_json(file, _results(setup, repair, budget, simulations), indent=None)
             count.seconds = round(time.perf_counter() - began, 2)
             counts.append(count)
@@ -165,14 +163,13 @@ def run_arms(
 def _run_arm(
     setup: Setup,
     engine: Callable[[], Engine],
-    repair: str,
-    budget: int,
     slots: Sequence[tuple[Task, int]],
     store: Store,
     progress: Progress,
     count: ArmCount,
 ) -> list[dict[str, Any]]:
     """The simulations of an arm, in the order of its slots: from the store, or run."""
+    repair, budget = count.repair, count.budget
     keys = [_key(setup, repair, budget, task, trial) for task, trial in slots]
     found = [store.get(key) for key in keys]
     missing = [number for number, episode in enumerate(found) if episode is None]

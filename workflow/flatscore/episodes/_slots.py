@@ -13,8 +13,8 @@ class SlotLayer(CacheLayerMixin):
 
     def __init__(self, slots: int, heads: int, capacity: int, size: int, dtype: torch.dtype):
         super().__init__()
-        self.keys = torch.zeros(slots, heads, capacity, size, dtype=dtype)
-        self.values = torch.zeros_like(self.keys)
+        self.keys: torch.Tensor = torch.zeros(slots, heads, capacity, size, dtype=dtype)
+        self.values: torch.Tensor = torch.zeros_like(self.keys)
         self.is_initialized = True
         self.row: int | None = None
         self.start = 0
@@ -49,7 +49,6 @@ class SlotLayer(CacheLayerMixin):
 
     def get_max_length(self) -> int:
         """Columns there are."""
-        assert self.keys is not None  # noqa: S101 - narrows the type of the base class
         return self.keys.shape[2]
 
 

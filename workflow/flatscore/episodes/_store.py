@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ class Store:
         try:
             text = gzip.decompress(self._path(key).read_bytes())
             found = json.loads(text)
-        except (OSError, EOFError, ValueError, gzip.zlib.error):
+        except (OSError, EOFError, ValueError, zlib.error):
             return None
         return found if isinstance(found, dict) and found.get("key") == key else None
 

@@ -195,7 +195,7 @@ class TransformersEngine:
             return
         complete = token in self.ends
         kept = slot.reply[:-1] if complete else slot.reply
-        raw = self.tokenizer.decode(kept, skip_special_tokens=False)
+        raw = str(self.tokenizer.decode(kept, skip_special_tokens=False))
         content, calls, unreadable = parse(raw)
         if not complete and unreadable is None:
             unreadable = f"the reply was cut off at {self.max_new_tokens} tokens"

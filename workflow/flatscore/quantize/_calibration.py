@@ -44,7 +44,7 @@ def checked(folder: str, *, seed: int) -> Iterator[tuple[list[int], list[bool]]]
 
 
 def _renderer(tokenizer: PreTrainedTokenizerBase) -> Callable[[list[dict[str, Any]], bool], str]:
-    tools = list(domains.agent_tools("telecom").values())
+    tools: list[Any] = list(domains.agent_tools("telecom").values())
     system: dict[str, Any] = {"role": "system", "content": domains.policy("telecom")}
 
     def render(messages: list[dict[str, Any]], prompt: bool) -> str:

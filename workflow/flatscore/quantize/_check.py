@@ -1,8 +1,8 @@
 """The reload check: are the saved weights the model that was quantized?
 
-The saved folder is read in a fresh process and compared with the original on conversations drawn
-apart from the calibration's. A save that lost a tensor, or a quantizer that went wrong in one layer,
-must stop the run here and not show as a damaged agent.
+The saved folder is read in a fresh process and compared with the original on conversations that
+are drawn apart from the calibration's. A save that lost a tensor, or a quantizer that went wrong in
+one layer, must stop the run here and not show as a damaged agent.
 """
 
 import json

@@ -26,6 +26,7 @@ def load_dense(folder: Path) -> PreTrainedModel:
     """
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     method = config.get("quantization_config", {}).get("quant_method")
+    model: Any
     if method is None:
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
     elif method == "bitsandbytes":
@@ -68,8 +69,10 @@ def _load_gptq(folder: Path, config: dict[str, Any]) -> PreTrainedModel:
             state[name] = tensor
     model_type = config.pop("model_type")
     dense = AutoConfig.for_model(model_type, **config)
-    model = AutoModelForCausalLM.from_config(dense, dtype=torch.bfloat16)
+    model: Any = AutoModelForCausalLM.from_config(dense, dtype=torch.bfloat16)
     missing, unexpected = model.load_state_dict(state, strict=False)
+    # auto-gptq gives every layer a bias of zeros.
+    unexpected = [n for n in unexpected if not n.endswith(".bias") or state[n].any()]
     tied = set(getattr(model, "all_tied_weights_keys", {}) or {})
     if unexpected or set(missing) - tied:
         wrong = sorted({*unexpected, *(set(missing) - tied)})

@@ -72,9 +72,9 @@ def quantize(
             run = _gptq if precision == "gptq-int4" else _autogptq
             run(folder, made, settings, texts)
             package = "gptqmodel" if precision == "gptq-int4" else "auto-gptq"
-        for file in COPIED:
-            if (folder / file).exists():
-                shutil.copyfile(folder / file, made / file)
+        for copied in COPIED:
+            if (folder / copied).exists():
+                shutil.copyfile(folder / copied, made / copied)
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
         for file in made.iterdir():

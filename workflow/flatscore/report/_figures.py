@@ -8,10 +8,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
+from numpy.typing import NDArray
 
 from flatscore.report._style import INK, colour, marker, styled, svg
 
 PANEL = (3.1, 2.3)  # inches
+RATIO = ["ratio", "ratio_low", "ratio_high"]
 NAMES = 14  # of the vocabulary that are drawn; the table holds them all
 
 
@@ -141,7 +143,7 @@ def amplification(propensity: pd.DataFrame, precisions: Sequence[str]) -> str | 
         labels = [f"{r['model']}, {r['domain']}: {r['precision']}" for r in rows.to_dict("records")]
         axis.set_yticks(range(len(rows)), labels)
         axis.axvline(1, color=INK, linewidth=0.8, linestyle=":")
-        _log_scale(axis, known[["ratio", "ratio_low", "ratio_high"]].stack(), "x")
+        _log_scale(axis, known[RATIO].to_numpy(float), "x")
         axis.set_xlabel("calls to fake tools an episode, low / full precision")
         return svg(figure, "Amplification: ratio of calls to fake tools with intervals")
 
@@ -173,7 +175,7 @@ def propensity_curve(propensity: pd.DataFrame, precisions: Sequence[str]) -> str
             )
         axis.axhline(1, color=INK, linewidth=0.8, linestyle=":")
         axis.set_xscale("log")
-        _log_scale(axis, rows[["ratio", "ratio_low", "ratio_high"]].stack(), "y")
+        _log_scale(axis, rows[RATIO].to_numpy(float), "y")
         axis.set_xlabel("calls to fake tools an episode at full precision (log scale)")
         axis.set_ylabel("low / full precision")
         axis.legend(fontsize=8)
@@ -221,9 +223,9 @@ def _panels(
     return figure, flat
 
 
-def _log_scale(axis: Axes, values: pd.Series, side: str) -> None:
+def _log_scale(axis: Axes, values: NDArray[np.float64], side: str) -> None:
     """A log scale around 1 with plain numbers for ticks."""
-    finite = values[(values > 0) & np.isfinite(values.astype(float))].astype(float)
+    finite = values[np.isfinite(values) & (values > 0)]
     low, high = min(finite.min(), 0.8) / 1.15, max(finite.max(), 1.25) * 1.15
     ticks = [t for t in (0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10, 20) if low <= t <= high]
     if side == "x":

@@ -71,7 +71,7 @@ def _standalone(text: str) -> str:
 def _table(name: str, frame: pd.DataFrame) -> dict[str, Any]:
     """A table for the page: its heads with their meaning, its cells as text."""
     shown = [column for column in frame if not frame[column].isna().all() or column == "note"]
-    heads = [(column, COLUMNS[name][column]) for column in shown]
+    heads = [(column, COLUMNS[name][str(column)]) for column in shown]
     rows = [[_text(row[column]) for column in shown] for row in frame.to_dict("records")]
     return {"heads": heads, "rows": rows, "left_out": len(frame.columns) - len(shown)}
 

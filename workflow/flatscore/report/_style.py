@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -13,7 +14,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 INK = "#010203"  # stands for the colour of the page's text
 
-SETTINGS = {
+SETTINGS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "flatscore",
     "font.family": "sans-serif",
