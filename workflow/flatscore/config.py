@@ -147,10 +147,10 @@ class Quantize(Closed):
         GptqInt4(), alias="autogptq-int4", description="of autogptq-int4"
     )
     min_agreement: float = Field(
-        0.5, ge=0, le=1, description="reload check: smallest share of equal next tokens"
+        0.9, ge=0, le=1, description="reload check: smallest share of equal next tokens"
     )
     max_perplexity_ratio: float = Field(
-        2.0, ge=1, description="reload check: largest perplexity over the original's"
+        1.1, ge=1, description="reload check: largest perplexity over the original's"
     )
 
     def settings(self, precision: str) -> dict[str, Any]:

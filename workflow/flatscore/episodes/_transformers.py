@@ -102,8 +102,9 @@ class TransformersEngine:
                         slot.seat, slot.tokens = waiting.popleft(), []
                         table.start(slot.seat)
                 self._receive(table)
-                free = any(slot.seat is None for slot in self.slots)
-                if not table.at_work and not (free and waiting):
+                busy = sum(slot.seat is not None for slot in self.slots)
+                refill = busy < len(self.slots) and waiting
+                if busy and not table.at_work and not refill:
                     self._step(table)
         finally:
             for slot in self.slots:
