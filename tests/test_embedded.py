@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tau2.data_model.message import AssistantMessage, ToolMessage
+
 from flatscore import domains, embedded
 from flatscore.embedded import _corpus, _recipe
 from flatscore.embedded._expert import Call, expert, words
@@ -14,8 +16,6 @@ from flatscore.episodes import Setup
 from flatscore.episodes._run import run_episode
 from flatscore.episodes._scripted import ScriptedUser
 from flatscore.files import sha256_file
-from tau2.data_model.message import AssistantMessage, ToolMessage
-
 from tests._engines import FakeEngine, call
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,7 +38,7 @@ class ExpertEngine(FakeEngine):
             move = self.play.send(last)
         if isinstance(move, Call):
             return call(move.name, json.dumps(move.arguments))
-        return words(move, random.Random(1))
+        return words(move, random.Random(1))  # noqa: S311
 
 
 def test_the_expert_solves_every_base_task_by_the_benchmarks_own_grading() -> None:
@@ -123,8 +123,9 @@ def test_shipped_files_are_those_of_their_manifest(name: str) -> None:
 
 
 def test_the_chat_template_writes_what_training_saw() -> None:
-    from flatscore.embedded._train import encode
     from transformers import AutoTokenizer
+
+    from flatscore.embedded._train import encode
 
     tokenizer = AutoTokenizer.from_pretrained(SHIPPED / "open")
     tools = domains.agent_tools("telecom")

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
 from flatscore import domains
 from flatscore.episodes import Request, Setup, TransformersEngine, run_arms
 from flatscore.files import read_json
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 ROOT = Path(__file__).resolve().parents[1]
 OPEN = ROOT / "resources/embedded/open"

@@ -26,7 +26,7 @@ def budget_curves(
         return None
     cells = list(dict.fromkeys(zip(rows["model"], rows["domain"], strict=True)))
     with styled():
-        figure, axes = _panels(len(cells))
+        figure, axes = _panels(len(cells), sharey=True)
         for axis, (model, domain) in zip(axes, cells, strict=False):
             cell = rows[(rows["model"] == model) & (rows["domain"] == domain)]
             _curves(axis, cell, precisions)
@@ -125,15 +125,16 @@ def _bars(axis: Axes, cell: pd.DataFrame, precisions: Sequence[str]) -> None:
 def amplification(propensity: pd.DataFrame, precisions: Sequence[str]) -> str | None:
     """Forest plot: calls to fake tools, low over full precision, with intervals."""
     rows = propensity[propensity["repair"] == "none"].iloc[::-1]
-    known = rows[rows["ratio"].notna()]
+    known = rows[rows["ratio"] > 0]
     if known.empty:
         return None
     with styled():
         figure = Figure(figsize=(6.2, 0.7 + 0.28 * len(rows)))
         axis = figure.subplots()
         for place, row in enumerate(rows.to_dict("records")):
-            if pd.isna(row["ratio"]):
-                axis.text(1, place, " no ratio", va="center", fontsize=8)
+            if pd.isna(row["ratio"]) or row["ratio"] <= 0:
+                counts = f" {row['events_full']} at full, {row['events_low']} at low precision"
+                axis.text(1, place, counts, va="center", fontsize=8)
                 continue
             hue = colour(row["precision"], precisions)
             if pd.notna(row["ratio_low"]):
@@ -150,7 +151,7 @@ def amplification(propensity: pd.DataFrame, precisions: Sequence[str]) -> str | 
 
 def propensity_curve(propensity: pd.DataFrame, precisions: Sequence[str]) -> str | None:
     """Full-precision propensity against amplification, a point a model and precision."""
-    rows = propensity[(propensity["repair"] == "none") & propensity["ratio"].notna()]
+    rows = propensity[(propensity["repair"] == "none") & (propensity["ratio"] > 0)]
     if rows["model"].nunique() < 2:
         return None
     with styled():
@@ -227,7 +228,7 @@ def _log_scale(axis: Axes, values: NDArray[np.float64], side: str) -> None:
     """A log scale around 1 with plain numbers for ticks."""
     finite = values[np.isfinite(values) & (values > 0)]
     low, high = min(finite.min(), 0.8) / 1.15, max(finite.max(), 1.25) * 1.15
-    ticks = [t for t in (0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10, 20) if low <= t <= high]
+    ticks = [t for t in (0.1, 0.2, 0.5, 0.8, 1, 1.25, 1.6, 2, 3, 5, 10, 20) if low <= t <= high]
     if side == "x":
         axis.set_xscale("log")
         axis.set_xlim(low, high)

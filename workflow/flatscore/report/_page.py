@@ -106,11 +106,12 @@ def _power(power: pd.DataFrame) -> list[str]:
             parts.append(f"a widening of {100 * row['detectable_widening']:.1f} points")
         if pd.notna(row["detectable_ratio"]):
             parts.append(f"{row['detectable_ratio']:.2f} times the calls to fake tools")
-        seen = ", ".join(parts) if parts else "nothing can be said"
-        sentences.append(
-            f"{cell}: with {row['tasks']} tasks x {row['trials']} trials, {seen} "
-            "would have been seen with 80 % probability."
-        )
+        trials = f"{cell}: with {row['tasks']} tasks x {row['trials']} trials"
+        if parts:
+            sentences.append(f"{trials}, {', '.join(parts)} would have been seen with 80 %.")
+        else:
+            why = row["note"] if pd.notna(row["note"]) else "too few tasks differ"
+            sentences.append(f"{trials}, what would have been seen is not estimable: {why}.")
     return sentences
 
 

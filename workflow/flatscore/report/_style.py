@@ -59,7 +59,15 @@ def svg(figure: Figure, label: str) -> str:
     )
     text = buffer.getvalue()
     text = text[text.index("<svg") :].replace(INK, "currentColor")
-    text = re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", text, count=1)
+    # As wide as it was drawn at most, so that letters are of one size in all figures.
+    size = re.search(r' width="([\d.]+)pt" height="[\d.]+pt"', text)
+    width = float(size[1]) * 1.4 if size else 800.0
+    text = re.sub(
+        r' width="[\d.]+pt" height="[\d.]+pt"',
+        f' style="max-width:{width:.0f}px;min-width:{0.75 * width:.0f}px"',
+        text,
+        count=1,
+    )
     # matplotlib numbers its ids alike in every figure, and all figures share one page.
     prefix = re.sub(r"\W+", "-", label.split(":")[0].lower())
     text = re.sub(r'\bid="', f'id="{prefix}-', text)
