@@ -1,13 +1,12 @@
 # Checks the config before any job starts, constrains the wildcards, and names inputs.
 
-import os
 import re
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from flatscore import config as configuration
-from flatscore import episodes, precheck, quantize, statistics, weights
+from flatscore import episodes, jobs, precheck, quantize, statistics, weights
 from flatscore.errors import InputError
 
 min_version("9.0")
@@ -24,12 +23,7 @@ RESULTS = f"results/{STUDY.study}"
 CELLS = configuration.cells(STUDY)
 FULL_PRECISION = configuration.FULL_PRECISION
 
-# A rule sees the cores of the whole run, torch does not know of the other jobs: one thread each.
-# Waiting threads that spin would slow the neighbour on a laptop.
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
-os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-os.environ["TOKENIZERS_PARALLELISM"] = "false"
+jobs.limit_threads()
 
 
 def one_of(values):

@@ -44,3 +44,15 @@ def logged(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
+
+
+def limit_threads() -> None:
+    """Let this process and its children compute with one thread each.
+
+    Several jobs run side by side, and torch does not know of the other ones; waiting threads that
+    spin would slow the neighbour on a laptop.
+    """
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = "1"
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"

@@ -11,6 +11,8 @@ rule tabulate_calls:
         f"{RESULTS}/logs/tabulate_calls/{{model}}/{{precision}}/{{domain}}.log",
     wildcard_constraints:
         model=one_of(models(recorded=False)),
+    conda:
+        "../../envs/flatscore.yaml"
     params:
         code=precheck.source_digest("calls", "domains"),
     script:
@@ -28,6 +30,8 @@ rule tabulate_recorded:
         f"{RESULTS}/logs/tabulate_calls/{{model}}/{{precision}}/{{domain}}.log",
     wildcard_constraints:
         model=one_of(models(recorded=True)),
+    conda:
+        "../../envs/flatscore.yaml"
     params:
         code=precheck.source_digest("calls", "domains"),
     script:

@@ -6,8 +6,8 @@ rule run_episodes:
         unpack(lambda wildcards: weights_of(wildcards.model, wildcards.precision)),
     output:
         results=expand(
-            f"{RESULTS}/episodes/{{{{model}}}}/{{{{precision}}}}/{{{{domain}}}}"
-            "/{repair}/budget-{budget}.json",
+            f"{RESULTS}/episodes/{{{{model}}}}/{{{{precision}}}}/"
+            "{{domain}}/{repair}/budget-{budget}.json",
             repair=STUDY.episodes.repairs,
             budget=STUDY.episodes.budgets,
         ),
@@ -18,6 +18,8 @@ rule run_episodes:
         f"{RESULTS}/benchmarks/run_episodes/{{model}}/{{precision}}/{{domain}}.tsv"
     wildcard_constraints:
         model=one_of(models(recorded=False)),
+    conda:
+        "../../envs/flatscore.yaml"
     params:
         episodes=STUDY.episodes.model_dump(),
         user=STUDY.user.model_dump(),

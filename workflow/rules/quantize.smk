@@ -13,6 +13,8 @@ rule quantize_weights:
         f"{RESULTS}/benchmarks/quantize_weights/{{model}}/{{precision}}.tsv"
     wildcard_constraints:
         precision=one_of(quantize.ENVIRONMENTS),
+    conda:
+        "../../envs/flatscore.yaml"
     params:
         settings=lambda wildcards: STUDY.quantize.settings(wildcards.precision),
         seed=STUDY.seed,
@@ -31,6 +33,8 @@ rule check_quantized:
         f"{RESULTS}/logs/check_quantized/{{model}}/{{precision}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/check_quantized/{{model}}/{{precision}}.tsv"
+    conda:
+        "../../envs/flatscore.yaml"
     params:
         min_agreement=STUDY.quantize.min_agreement,
         max_perplexity_ratio=STUDY.quantize.max_perplexity_ratio,

@@ -22,6 +22,8 @@ rule build_report:
         f"{RESULTS}/logs/build_report.log",
     benchmark:
         f"{RESULTS}/benchmarks/build_report.tsv"
+    conda:
+        "../../envs/flatscore.yaml"
     params:
         study=STUDY.model_dump(mode="json", by_alias=True),
         code=precheck.source_digest("report", "provenance"),

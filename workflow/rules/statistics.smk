@@ -15,6 +15,8 @@ rule analyse_study:
         f"{RESULTS}/logs/analyse_study.log",
     benchmark:
         f"{RESULTS}/benchmarks/analyse_study.tsv"
+    conda:
+        "../../envs/flatscore.yaml"
     params:
         settings=STUDY.statistics.model_dump(),
         seed=STUDY.seed,

@@ -13,6 +13,8 @@ rule log_study:
         f"{RESULTS}/logs/log_study.log",
     benchmark:
         f"{RESULTS}/benchmarks/log_study.tsv"
+    conda:
+        "../../envs/flatscore.yaml"
     params:
         study=STUDY.model_dump(mode="json", by_alias=True),
         code=precheck.source_digest("tracking"),

@@ -8,6 +8,8 @@ rule fetch_weights:
         f"{RESULTS}/logs/fetch_weights/{{model}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/fetch_weights/{{model}}.tsv"
+    conda:
+        "../../envs/flatscore.yaml"
     params:
         source=lambda wildcards: STUDY.models[wildcards.model].source,
         trust_remote_code=lambda wildcards: STUDY.models[
@@ -26,6 +28,8 @@ rule rebuild_embedded:
         "results/logs/rebuild_embedded.log",
     benchmark:
         "results/benchmarks/rebuild_embedded.tsv"
+    conda:
+        "../../envs/flatscore.yaml"
     threads: 2
     script:
         "../scripts/rebuild_embedded.py"

@@ -163,10 +163,12 @@ def propensity_curve(propensity: pd.DataFrame, precisions: Sequence[str]) -> str
             axis.errorbar(
                 frame["per_episode_full"],
                 frame["ratio"],
-                yerr=[
-                    (frame["ratio"] - frame["ratio_low"]).clip(lower=0).fillna(0),
-                    (frame["ratio_high"] - frame["ratio"]).clip(lower=0).fillna(0),
-                ],
+                yerr=np.array(
+                    [
+                        (frame["ratio"] - frame["ratio_low"]).fillna(0),
+                        (frame["ratio_high"] - frame["ratio"]).fillna(0),
+                    ]
+                ).clip(min=0),
                 color=hue,
                 marker=marker(str(precision), precisions),
                 markersize=5,
