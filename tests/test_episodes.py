@@ -333,3 +333,15 @@ def test_a_store_entry_under_another_key_is_not_taken(tmp_path: Path) -> None:
         tmp_path / right[:2] / f"{right[2:]}.json.gz"
     )
     assert store.get(right) is None
+
+
+@pytest.mark.parametrize("domain", domains.DOMAINS)
+def test_environments_are_those_of_the_benchmarks_own_constructor(domain: str) -> None:
+    own = domains.CONSTRUCTORS[domain]()
+    for _ in range(2):
+        made = domains.environment(domain)
+        assert made.get_db_hash() == own.get_db_hash()
+        assert made.get_user_db_hash() == own.get_user_db_hash()
+        assert made.get_policy() == own.get_policy()
+        if domain == "telecom":
+            made.tools.db.lines[0].data_used_gb += 1  # does not reach the next one

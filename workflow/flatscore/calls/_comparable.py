@@ -62,25 +62,37 @@ def _factors(recording: Recording) -> dict[str, Any]:
 
 
 def _check_slots(full: Recording, low: Recording, allow: Collection[str]) -> None:
-    left, right = (
-        {(str(s["task_id"]), s.get("trial")) for s in recording.simulations}
-        for recording in (full, low)
-    )
     if full.domain != low.domain:
         return  # the factor says it better
-    if left == right or "episodes" in allow:
+    if "episodes" in allow:
+        return
+    left, right = full.slots, low.slots
+    if left == right:
+        for recording in (full, low):
+            _check_complete(recording)
         return
     only = {full.file: left - right, low.file: right - left}
-    told = "; ".join(
-        f"{file} alone has {_some(sorted(f'{task} trial {trial}' for task, trial in slots))}"
-        for file, slots in only.items()
-        if slots
-    )
+    told = "; ".join(f"{file} alone has {_names(slots)}" for file, slots in only.items() if slots)
     raise InputError(
         low.file,
         f"and {full.file} do not hold the same episodes: {told}.",
         "Finish both runs on the same tasks and trials.",
     )
+
+
+def _check_complete(recording: Recording) -> None:
+    """Refuse episodes that are missing from both files alike: nothing else would tell of them."""
+    missing = recording.planned - recording.slots
+    if missing:
+        raise InputError(
+            recording.file,
+            f"lacks {len(missing)} of {len(recording.planned)} episodes: {_names(missing)}.",
+            "Let τ²-bench resume the run, and give the finished file.",
+        )
+
+
+def _names(slots: set[tuple[str, int]]) -> str:
+    return _some([f"{task} trial {trial}" for task, trial in sorted(slots)])
 
 
 def _short(value: Any) -> str:

@@ -6,11 +6,63 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
 from flatscore.errors import InputError
 from flatscore.files import sha256_file
 
 GROUND_TRUTH = ("llm_agent_gt", "gt_agent", "llm_agent_solo_gt")
 FILE = "results.json"
+
+# What is read of a result file; everything else may be there or not.
+_CALLS = {
+    "type": ["array", "null"],
+    "items": {"type": "object", "required": ["name"]},
+}
+_MESSAGE = {
+    "type": "object",
+    "required": ["role"],
+    "properties": {
+        "tool_calls": _CALLS,
+        "tool_messages": {"type": ["array", "null"], "items": {"type": "object"}},
+    },
+}
+_SIMULATION = {
+    "type": "object",
+    "required": ["task_id", "termination_reason"],
+    "properties": {
+        "trial": {"type": ["integer", "null"]},
+        "seed": {"type": ["integer", "null"]},
+        "reward_info": {
+            "type": ["object", "null"],
+            "properties": {"reward": {"type": ["number", "null"]}},
+        },
+        "messages": {"type": ["array", "null"], "items": _MESSAGE},
+    },
+}
+_SEAT = {"type": "object", "properties": {"llm_args": {"type": ["object", "null"]}}}
+SHAPE = {
+    "properties": {
+        "info": {
+            "type": "object",
+            "required": ["environment_info", "agent_info", "user_info", "max_errors", "num_trials"],
+            "properties": {
+                "environment_info": {"type": "object", "required": ["domain_name"]},
+                "agent_info": _SEAT,
+                "user_info": _SEAT,
+                "max_errors": {"type": "integer", "minimum": 1},
+                "num_trials": {"type": "integer", "minimum": 1},
+            },
+        },
+        "tasks": {
+            "type": "array",
+            "minItems": 1,
+            "items": {"type": "object", "required": ["id"]},
+        },
+        "simulations": {"type": "array", "items": _SIMULATION},
+    }
+}
 
 
 @dataclass(frozen=True)
@@ -19,8 +71,8 @@ class Recording:
 
     Attributes
     ----------
-    file, sha256
-        Where it was read, and its checksum.
+    file, files
+        Where it was read, and every file that was read with its SHA-256.
     info
         τ²-bench's description of the run.
     tasks
@@ -32,7 +84,7 @@ class Recording:
     """
 
     file: str
-    sha256: str
+    files: dict[str, str]
     info: dict[str, Any]
     tasks: list[str]
     simulations: list[dict[str, Any]]
@@ -60,6 +112,17 @@ class Recording:
         """The agent's arguments; empty where none were recorded."""
         return self.agent.get("llm_args") or {}
 
+    @property
+    def slots(self) -> set[tuple[str, int]]:
+        """Task and trial of its episodes."""
+        return {slot(simulation) for simulation in self.simulations}
+
+    @property
+    def planned(self) -> set[tuple[str, int]]:
+        """Task and trial of the episodes that the run was to have."""
+        trials = range(int(self.info["num_trials"]))
+        return {(task, trial) for task in self.tasks for trial in trials}
+
 
 def read_results(path: Path) -> Recording:
     """Read one arm.
@@ -72,7 +135,7 @@ def read_results(path: Path) -> Recording:
     Raises
     ------
     InputError
-        When the file is torn, no result file, empty, recorded by a ground-truth agent, holds an
+        When the file cannot be read, is torn, no result file, empty, recorded by a ground-truth agent, holds an
         episode twice, or rewards that are neither 0 nor 1.
     """
     file = path / FILE if path.is_dir() else path
@@ -84,17 +147,14 @@ def read_results(path: Path) -> Recording:
             "Give the results.json that τ²-bench wrote, or its folder.",
         )
     simulations = content.get("simulations") or []
-    folder = file.parent / "simulations"
-    if not simulations and folder.is_dir():
-        for part in sorted(folder.glob("*.json")):
-            found = _read(part)
-            simulations += found if isinstance(found, list) else [found]
-    for key in ("environment_info", "agent_info", "user_info", "max_errors"):
-        if key not in content["info"]:
-            raise InputError(file, f"its info has no {key}.", "Give a file that τ²-bench wrote.")
+    parts = [] if simulations else sorted((file.parent / "simulations").glob("*.json"))
+    for part in parts:
+        found = _read(part)
+        simulations += found if isinstance(found, list) else [found]
+    _check_shape(file, {**content, "simulations": simulations})
     recording = Recording(
         file=str(file),
-        sha256=sha256_file(file),
+        files={str(each): sha256_file(each) for each in [file, *parts]},
         info=content["info"],
         tasks=[str(task["id"]) for task in content["tasks"]],
         simulations=simulations,
@@ -118,6 +178,20 @@ def _read(file: Path) -> Any:
         ) from None
 
 
+def _check_shape(file: Path, content: dict[str, Any]) -> None:
+    """Refuse what lacks a value that is read later, naming the first place."""
+    error = best_match(Draft202012Validator(SHAPE).iter_errors(content))
+    if error is None:
+        return
+    place = "/".join(map(str, error.absolute_path)) or "the file"
+    message = error.message if len(error.message) < 200 else f"not a valid {error.validator}"
+    raise InputError(
+        file,
+        f"is not a τ²-bench result file: in {place}, {message}.",
+        "Give the results.json that τ²-bench wrote, or its folder.",
+    )
+
+
 def _refuse(recording: Recording) -> None:
     file = recording.file
     if not recording.simulations:
@@ -130,7 +204,7 @@ def _refuse(recording: Recording) -> None:
             "solution.",
             "Give a run of an agent that has to find it.",
         )
-    counted = Counter((str(s["task_id"]), s.get("trial")) for s in recording.simulations)
+    counted = Counter(map(slot, recording.simulations))
     twice = sorted(f"{task} trial {trial}" for (task, trial), n in counted.items() if n > 1)
     if twice:
         raise InputError(
@@ -147,6 +221,11 @@ def _refuse(recording: Recording) -> None:
         )
 
 
+def slot(simulation: dict[str, Any]) -> tuple[str, int]:
+    """Task and trial of an episode; a run of one trial may leave the trial out."""
+    return str(simulation["task_id"]), int(simulation.get("trial") or 0)
+
+
 def reward(simulation: dict[str, Any]) -> float | None:
     """The reward of an episode; None where none was recorded."""
     value = (simulation.get("reward_info") or {}).get("reward")
@@ -161,6 +240,11 @@ def flatten(simulation: dict[str, Any]) -> list[dict[str, Any]]:
     return messages
 
 
+def identity(value: dict[str, Any]) -> str:
+    """The id of a call or of its answer; empty where none was recorded."""
+    return str(value.get("id") or "")
+
+
 def _anomalies(recording: Recording) -> dict[str, list[str]]:
     """Calls without an answer, answers without a call, ids used twice."""
     found: dict[str, list[str]] = {}
@@ -168,19 +252,15 @@ def _anomalies(recording: Recording) -> dict[str, list[str]]:
         called: Counter[str] = Counter()
         answered: Counter[str] = Counter()
         for message in flatten(simulation):
-            called.update(str(call.get("id", "")) for call in message.get("tool_calls") or [])
+            called.update(map(identity, message.get("tool_calls") or []))
             if message["role"] == "tool":
-                answered[str(message.get("id", ""))] += 1
-        odd = [
-            f"{sum((called - answered).values())} calls without an answer"
-            if called - answered
-            else "",
-            f"{sum((answered - called).values())} answers without a call"
-            if answered - called
-            else "",
-        ]
-        odd = [text for text in odd if text]
-        if odd:
+                answered[identity(message)] += 1
+        counts = {
+            "calls without an answer": (called - answered).total(),
+            "answers without a call": (answered - called).total(),
+            "ids of more than one call": sum(n > 1 for n in called.values()),
+        }
+        if odd := [f"{n} {what}" for what, n in counts.items() if n]:
             found[str(simulation.get("id", simulation["task_id"]))] = odd
     return found
 

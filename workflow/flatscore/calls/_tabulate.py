@@ -7,7 +7,7 @@ import pandas as pd
 
 from flatscore import domains
 from flatscore.calls import _channels
-from flatscore.calls._reading import Recording, flatten, reward
+from flatscore.calls._reading import Recording, flatten, identity, reward, slot
 from flatscore.errors import InputError
 
 GRADED = ("agent_stop", "user_stop")
@@ -97,9 +97,9 @@ def tabulate(
     episodes, calls = [], []
     for simulation in recording.simulations:
         rows = _calls(recording.domain, simulation)
-        slot = {"task": str(simulation["task_id"]), "trial": simulation.get("trial") or 0}
-        calls += [{**arm, **slot, **row} for row in rows]
-        episodes.append({**arm, **slot, **_episode(recording, simulation, rows)})
+        where = {**arm, **dict(zip(("task", "trial"), slot(simulation), strict=True))}
+        calls += [{**where, **row} for row in rows]
+        episodes.append({**where, **_episode(recording, simulation, rows)})
     return _frame(episodes, EPISODES), _frame(calls, CALLS)
 
 
@@ -157,8 +157,8 @@ def _calls(domain: str, simulation: dict[str, Any]) -> list[dict[str, Any]]:
             rows.append(_lost(turn, extra["unreadable"], extra.get("raw", "")))
         calls = message.get("tool_calls") or []
         for number, call in enumerate(calls):
-            answer = _answer(messages, turn, number, str(call.get("id", "")))
-            failed = answer.get("content") or "" if answer.get("error") else None
+            answer = _answer(messages, turn, calls, number)
+            failed = str(answer.get("content") or "") if answer.get("error") else None
             rows.append(_row(domain, turn, call, message["role"], failed, 0))
     for number, row in enumerate(rows):
         row["call"] = number
@@ -168,18 +168,22 @@ def _calls(domain: str, simulation: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _answer(
-    messages: list[dict[str, Any]], turn: int, number: int, identity: str
+    messages: list[dict[str, Any]], turn: int, calls: list[dict[str, Any]], number: int
 ) -> dict[str, Any]:
-    """The tool message of a call: by its id behind the call, or by its place when ids repeat."""
+    """The tool message of a call, empty where there is none.
+
+    The one with its id right behind the call; where a message's calls share an id, their answers
+    are taken in order.
+    """
     behind = []
     for message in messages[turn + 1 :]:
         if message["role"] != "tool":
             break
         behind.append(message)
-    named = [message for message in behind if str(message.get("id", "")) == identity]
-    if len(named) == 1:
-        return named[0]
-    return behind[number] if named and number < len(behind) else {}
+    wanted = identity(calls[number])
+    named = [message for message in behind if identity(message) == wanted]
+    place = sum(identity(call) == wanted for call in calls[:number])
+    return named[place] if place < len(named) else {}
 
 
 def _row(

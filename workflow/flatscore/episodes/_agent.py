@@ -80,7 +80,7 @@ class Agent(LocalAgent[AgentState]):
         repair: Reflexive | None,
     ) -> None:
         domain = environment.get_domain_name()
-        super().__init__(tools=environment.get_tools(), domain_policy=domains.policy(domain))
+        super().__init__(tools=list(domains.tools(domain)), domain_policy=domains.policy(domain))
         self.environment, self.client, self.seeds, self.repair = environment, client, seeds, repair
         self.schemas = domains.agent_tools(domain)
         self.tally = Tally()

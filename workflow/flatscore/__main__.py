@@ -1,0 +1,7 @@
+"""``python -m flatscore``."""
+
+import sys
+
+from flatscore.cli import main
+
+sys.exit(main())
