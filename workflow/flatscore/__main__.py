@@ -1,7 +1,5 @@
 """``python -m flatscore``."""
 
-import sys
-
 from flatscore.cli import main
 
-sys.exit(main())
+raise SystemExit(main())

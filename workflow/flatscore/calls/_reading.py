@@ -135,8 +135,8 @@ def read_results(path: Path) -> Recording:
     Raises
     ------
     InputError
-        When the file cannot be read, is torn, no result file, empty, recorded by a ground-truth agent, holds an
-        episode twice, or rewards that are neither 0 nor 1.
+        When the file cannot be read, is torn, no result file, empty, recorded by a ground-truth
+        agent, holds an episode twice, or rewards that are neither 0 nor 1.
     """
     file = path / FILE if path.is_dir() else path
     content = _read(file)

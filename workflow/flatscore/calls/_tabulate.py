@@ -124,7 +124,8 @@ def _episode(
             status, reason = "infrastructure", "no reward recorded"
     else:
         status, reason, graded = "ungraded", termination, 0.0
-    counted = [c for c in calls if c["error"]]
+    # As τ²-bench counts: every error, whoever called, with or without a call beside it.
+    counted = [m for m in flatten(simulation) if m["role"] == "tool" and m.get("error")]
     executed = [c for c in calls if not c["intercepted"] and c["channel"] != _channels.HARNESS_LOST]
     return {
         "seed": simulation.get("seed"),
@@ -134,8 +135,8 @@ def _episode(
         "status": status,
         "reason": reason,
         "errors": len(counted),
-        "agent_errors": sum(c["requestor"] == "assistant" for c in counted),
-        "user_errors": sum(c["requestor"] == "user" for c in counted),
+        "agent_errors": sum(m.get("requestor", "assistant") != "user" for m in counted),
+        "user_errors": sum(m.get("requestor") == "user" for m in counted),
         "agent_calls": sum(c["requestor"] == "assistant" for c in executed),
         "interceptions": sum(c["intercepted"] for c in calls),
         "steps": len(flatten(simulation)),
@@ -232,4 +233,4 @@ def _recovery(rows: list[dict[str, Any]]) -> None:
         if row["error"]:
             row["recovered"] = following
         if row["channel"] != _channels.HARNESS_LOST:
-            following = not row["error"]
+            following = None if row["error"] is None else not row["error"]
