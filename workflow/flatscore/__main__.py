@@ -1,5 +1,7 @@
 """``python -m flatscore``."""
 
+import sys
+
 from flatscore.cli import main
 
-raise SystemExit(main())
+sys.exit(main())
