@@ -24,10 +24,11 @@ BAD_ARGUMENTS = re.compile(
     r"unexpected keyword argument|missing \d+ required|positional argument|validation error"
     r"|Invalid (reason|characters)|Unknown ID format"
 )
-NO_RECORD = re.compile(r"not found")
+# "Not found or available" is raised once the item has been found.
+NO_RECORD = re.compile(r"not found(?! or available)")
 REFUSED = re.compile(
     r"cannot be|should (be|match)|must be|Insufficient|is already|already has|is not overdue"
-    r"|not enough"
+    r"|not enough|or available"
 )
 NEAR = 88.0  # rapidfuzz's ratio from which a name counts as a slip of the pen
 
@@ -82,6 +83,8 @@ def tool_name_kind(domain: str, name: str) -> str | None:
     plain = _plain(name)
     if plain in map(_plain, own):
         return "near_miss"
+    if plain in map(_plain, domains.user_tool_names(domain)):
+        return "user_side"
     match = process.extractOne(plain, list(own), scorer=fuzz.ratio, score_cutoff=NEAR)
     return "near_miss" if match else "invented"
 
@@ -96,7 +99,7 @@ def _other_domains(domain: str) -> frozenset[str]:
 def _plain(name: str) -> str:
     """A name without what a slip of the pen adds: prefix, case, blanks, look-alike letters."""
     text = unicodedata.normalize("NFKD", name).strip().casefold()
-    text = re.split(r"[./:]", text)[-1]
+    text = re.split(r"[./:]", text.rstrip("./:"))[-1]
     lookalikes = str.maketrans("аеорсухіѕ", "aeopcyxis")  # Cyrillic
     text = re.sub(r"[\s\-]+", "_", text.translate(lookalikes))
     return "".join(letter for letter in text if not unicodedata.combining(letter))

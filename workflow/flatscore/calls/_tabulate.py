@@ -116,7 +116,7 @@ def _episode(
     if termination == "infrastructure_error" or simulation.get("skipped"):
         status = "infrastructure"
         reason = (simulation.get("info") or {}).get("error", "no reason recorded")
-    elif lost is not None:
+    elif lost is not None and termination not in GRADED:
         status, reason, graded = "harness_lost", lost, 0.0
     elif termination in GRADED:
         status, reason = "graded", None
@@ -151,21 +151,31 @@ def _calls(domain: str, simulation: dict[str, Any]) -> list[dict[str, Any]]:
     for turn, message in enumerate(messages):
         if message["role"] not in ("assistant", "user"):
             continue
-        extra = (message.get("raw_data") or {}).get("flatscore") or {}
+        extra = _extra(message)
         for held in extra.get("interceptions") or []:
             rows.append(_row(domain, turn, held, "assistant", held["message"], held["attempt"]))
         if extra.get("unreadable"):
             rows.append(_lost(turn, extra["unreadable"], extra.get("raw", "")))
         calls = message.get("tool_calls") or []
+        if message["role"] == "assistant" and not (extra or calls or message.get("content")):
+            rows.append(_lost(turn, "neither text nor call", ""))
         for number, call in enumerate(calls):
             answer = _answer(messages, turn, calls, number)
             failed = str(answer.get("content") or "") if answer.get("error") else None
-            rows.append(_row(domain, turn, call, message["role"], failed, 0))
+            row = _row(domain, turn, call, message["role"], failed, 0)
+            rows.append({**row, "answered": bool(answer)})
     for number, row in enumerate(rows):
         row["call"] = number
         row["position"] = row["turn"] / max(len(messages), 1)
     _recovery(rows)
     return rows
+
+
+def _extra(message: dict[str, Any]) -> dict[str, Any]:
+    """What this package's own agent noted beside a message; other agents leave other things."""
+    raw = message.get("raw_data")
+    extra = raw.get("flatscore") if isinstance(raw, dict) else None
+    return extra if isinstance(extra, dict) else {}
 
 
 def _answer(
@@ -190,7 +200,7 @@ def _answer(
 def _row(
     domain: str, turn: int, call: dict[str, Any], requestor: str, failed: str | None, attempt: int
 ) -> dict[str, Any]:
-    name, arguments = str(call.get("name") or ""), call.get("arguments")
+    name, arguments = _storable(str(call.get("name") or "")), call.get("arguments")
     kind: tuple[str | None, str | None] = (None, None)
     if failed is not None:
         kind = _channels.channel(domain, name, arguments, failed, requestor=requestor)
@@ -198,14 +208,19 @@ def _row(
         "turn": turn,
         "requestor": requestor,
         "name": name,
-        "arguments": json.dumps(arguments, ensure_ascii=False),
+        "arguments": _storable(json.dumps(arguments, ensure_ascii=False)),
         "error": failed is not None and attempt == 0,
         "channel": kind[0],
         "sub_kind": kind[1],
-        "message": failed,
+        "message": None if failed is None else _storable(failed),
         "intercepted": attempt > 0,
         "attempt": attempt,
     }
+
+
+def _storable(text: str) -> str:
+    """A text with its lone surrogates escaped: JSON may hold them, no file in UTF-8 can."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _lost(turn: int, reason: str, raw: str) -> dict[str, Any]:
@@ -213,7 +228,7 @@ def _lost(turn: int, reason: str, raw: str) -> dict[str, Any]:
         "turn": turn,
         "requestor": "assistant",
         "name": None,
-        "arguments": raw,
+        "arguments": _storable(raw),
         "error": False,  # τ²-bench counts failed tool messages, and there is none
         "channel": _channels.HARNESS_LOST,
         "sub_kind": None,
@@ -224,7 +239,7 @@ def _lost(turn: int, reason: str, raw: str) -> dict[str, Any]:
 
 
 def _recovery(rows: list[dict[str, Any]]) -> None:
-    """Whether the agent's next executed call after a failed one succeeded."""
+    """Whether the agent's next executed call after a failed one succeeded, where it is known."""
     following: bool | None = None
     for row in reversed(rows):
         row["recovered"] = None
