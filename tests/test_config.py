@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from flatscore import config
+from flatscore import config, options
 from flatscore.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,5 +89,5 @@ def test_cells_follow_the_config(raw: dict[str, Any]) -> None:
 
 def test_schema_and_option_table_are_printed_from_the_description() -> None:
     schema = (ROOT / "workflow/schemas/config.schema.json").read_text(encoding="utf-8")
-    assert schema == config.schema_text()
-    assert config.option_table() in (ROOT / "config/README.md").read_text(encoding="utf-8")
+    assert schema == options.schema_text()
+    assert options.option_table() in (ROOT / "config/README.md").read_text(encoding="utf-8")

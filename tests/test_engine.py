@@ -94,6 +94,18 @@ def test_reuse_changes_the_time_alone() -> None:
     assert made.generated == generated
 
 
+def test_a_reply_depends_on_its_prompt_and_not_on_how_it_came_about() -> None:
+    long = [conversation(f"555-123-20{n:02}", 8) for n in range(12)]
+    whole = talk(engine(reuse=False), long)
+    made = engine()
+    half = talk(made, [prompts[:4] for prompts in long])
+    rest = talk(made, long)  # the first turns from memory, the others behind a new prefill
+    alone = [talk(engine(slots=1, reuse=False), [prompts[-1:]])[0][0] for prompts in long[:4]]
+    assert rest == whole
+    assert half == [said[:4] for said in whole]
+    assert alone == [said[-1] for said in whole[:4]]
+
+
 def test_a_prompt_that_does_not_fit_is_unreadable_and_says_why() -> None:
     made = engine(max_context=100)
     tools = list(domains.agent_tools("telecom").values())

@@ -6,10 +6,8 @@ The JSON schema in ``workflow/schemas`` and the option table in ``config/README.
 from it (``python -m flatscore.config schema|table``); a test holds them together.
 """
 
-import json
 import re
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
@@ -264,46 +262,18 @@ def _keys_beside(location: tuple[Any, ...]) -> list[str]:
     level: type[BaseModel] = Study
     for part in location[:-1]:
         for name, field in level.model_fields.items():
-            if part in (name, field.alias) and _is_level(field.annotation):
+            if part in (name, field.alias) and is_level(field.annotation):
                 level = field.annotation
         if level is Study and location[0] == "models":
             level = Model
     return [field.alias or name for name, field in level.model_fields.items()]
 
 
-def _is_level(annotation: object) -> TypeGuard[type[BaseModel]]:
+def is_level(annotation: object) -> TypeGuard[type[BaseModel]]:
+    """Whether a field holds a level of the configuration and not a value."""
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def _nearest(word: str, valid: list[str]) -> str:
     match = process.extractOne(word, valid)
     return f" (did you mean {match[0]}?)" if match else ""
-
-
-def option_rows(level: type[BaseModel] = Study, prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield (key, default, meaning) of every option, depth first."""
-    for name, field in level.model_fields.items():
-        key = prefix + (field.alias or name)
-        if _is_level(field.annotation):
-            yield from option_rows(field.annotation, f"{key}.")
-        elif name == "models":
-            yield key, "required", field.description or ""
-            yield from option_rows(Model, f"{key}.NAME.")
-        else:
-            default = "required" if field.is_required() else f"`{field.default!r}`"
-            yield key, default.replace("'", '"'), field.description or ""
-
-
-def option_table() -> str:
-    """The options as a Markdown table."""
-    rows = [f"| `{key}` | {default} | {meaning} |" for key, default, meaning in option_rows()]
-    return "\n".join(["| key | default | meaning |", "|---|---|---|", *rows]) + "\n"
-
-
-def schema_text() -> str:
-    """The JSON schema of a study as text."""
-    return json.dumps(Study.model_json_schema(by_alias=True), indent=2, ensure_ascii=False) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write({"schema": schema_text, "table": option_table}[sys.argv[1]]())

@@ -14,9 +14,9 @@ from rapidfuzz import process
 
 from flatscore.errors import InputError
 from flatscore.files import digest, read_json, sha256_file, write_json
+from flatscore.hub import download
 
 EMBEDDED = Path(__file__).resolve().parents[2] / "resources" / "embedded"
-DOWNLOADS = Path("resources/weights")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 
@@ -120,7 +120,7 @@ def fetch(
         Naming the file: absent, truncated, with another checksum, a pickle, or with remote code.
     """
     place = f"models.{model}"
-    folder = _download(source, place) if "hub" in source else _folder(source, place)
+    folder = download(source, place) if "hub" in source else _folder(source, place)
     _check_folder(folder, place, trust_remote_code)
     files = {path.name: _entry(path) for path in sorted(folder.iterdir()) if path.is_file()}
     files.pop("manifest.json", None)
@@ -283,34 +283,3 @@ def _check_recorded(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> Non
                 "is missing or does not have the checksum in the manifest beside it.",
                 "Restore the file (git checkout, or copy the folder again).",
             )
-
-
-def _download(source: Mapping[str, str], place: str) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
-
-    target = DOWNLOADS / source["hub"].replace("/", "--") / source["revision"]
-    patterns = ["*.safetensors", "*.json", "*.jinja", "*.model", "*.txt"]
-    try:
-        snapshot_download(
-            source["hub"], revision=source["revision"], local_dir=target, allow_patterns=patterns
-        )
-    except GatedRepoError:
-        raise InputError(
-            place,
-            f"{source['hub']} is gated.",
-            "Accept its terms on the hub and set HF_TOKEN to a token of that account.",
-        ) from None
-    except RepositoryNotFoundError:
-        raise InputError(
-            place,
-            f"the hub has no {source['hub']}, or it is private.",
-            "Correct the id, or set HF_TOKEN.",
-        ) from None
-    except (HfHubHTTPError, OSError) as error:
-        raise InputError(
-            place,
-            f"{source['hub']} could not be downloaded: {error}.",
-            "Run again to resume; without a network give a local folder as `path`.",
-        ) from None
-    return target

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from flatscore.episodes._engine import RawCall as RawCall
     from flatscore.episodes._engine import Reply as Reply
     from flatscore.episodes._engine import Request as Request
-    from flatscore.episodes._run import Setup as Setup
+    from flatscore.episodes._results import Setup as Setup
     from flatscore.episodes._run import run_arms as run_arms
     from flatscore.episodes._run import run_episode as run_episode
     from flatscore.episodes._transformers import TransformersEngine as TransformersEngine
@@ -25,7 +25,7 @@ _HOMES = {
     "RawCall": "_engine",
     "Reply": "_engine",
     "Request": "_engine",
-    "Setup": "_run",
+    "Setup": "_results",
     "run_arms": "_run",
     "run_episode": "_run",
     "TransformersEngine": "_transformers",

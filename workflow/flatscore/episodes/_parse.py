@@ -48,23 +48,38 @@ def parse(raw: str) -> tuple[str | None, tuple[RawCall, ...], str | None]:
 
 def _call(text: str) -> tuple[RawCall | None, str | None]:
     """One call from the text between its markup, or what is wrong with it."""
-    try:
-        value: Any = json.loads(text)
-    except json.JSONDecodeError as error:
-        return None, f"a call is not JSON: {error.msg} at character {error.pos}"
+    value, problem = _json(text)
+    if problem is not None:
+        return None, f"a call is not JSON: {problem}"
     if not isinstance(value, dict):
         return None, f"a call is {_kind(value)}, not an object"
     if not isinstance(value.get("name"), str):
         return None, "a call has no name that is a string"
     arguments = value.get("arguments", {})
     if isinstance(arguments, str):  # some templates write the arguments as JSON in a string
-        try:
-            arguments = json.loads(arguments)
-        except json.JSONDecodeError as error:
-            return None, f"a call's arguments are not JSON: {error.msg}"
+        arguments, problem = _json(arguments)
+        if problem is not None:
+            return None, f"a call's arguments are not JSON: {problem}"
     if not isinstance(arguments, dict):
         return None, f"a call's arguments are {_kind(arguments)}, not an object"
     return RawCall(value["name"], json.dumps(arguments, ensure_ascii=False)), None
+
+
+def _json(text: str) -> tuple[Any, str | None]:
+    """The value of a JSON text, and what is wrong with it."""
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+        # A lone half of a surrogate pair is no character: no file could hold it.
+        json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        return None, error.msg
+    except (ValueError, RecursionError) as error:  # huge numbers, deep nests, half characters
+        return None, f"{type(error).__name__}"
+    return value, None
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _kind(value: Any) -> str:

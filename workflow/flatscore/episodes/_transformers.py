@@ -26,7 +26,7 @@ from flatscore.episodes._slots import SlotCache
 from flatscore.quantize._dense import load_dense
 
 T = TypeVar("T")
-CHUNK = 32  # prompts are computed in multiples of this many tokens
+CHUNK = 32  # prompts are computed in chunks of this many tokens
 
 
 @dataclass
@@ -36,6 +36,7 @@ class Slot:
     number: int
     seat: Seat | None = None
     tokens: list[int] = field(default_factory=list)
+    computed: int = 0  # of them, from the start, as tokens of a prompt
     prompt: int = 0
     reply: list[int] = field(default_factory=list)
     uniforms: np.random.Generator | None = None
@@ -58,8 +59,8 @@ class TransformersEngine:
     temperature
         0 is greedy; otherwise one uniform number a token, drawn from the request's seed.
     reuse
-        Answer a request that was answered before from memory. The engine is deterministic, so
-        this changes nothing but the time; the repair arms share their prefixes this way.
+        Answer a request that was answered before from memory. A reply depends on its prompt and
+        seed alone, so this changes the time and nothing else; the arms share their prefixes so.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class TransformersEngine:
             while waiting or any(slot.seat for slot in self.slots):
                 for slot in self.slots:
                     if slot.seat is None and waiting:
-                        slot.seat, slot.tokens = waiting.popleft(), []
+                        slot.seat, slot.tokens, slot.computed = waiting.popleft(), [], 0
                         table.start(slot.seat)
                 self._receive(table)
                 busy = sum(slot.seat is not None for slot in self.slots)
@@ -136,13 +137,17 @@ class TransformersEngine:
             reason = f"the prompt of {len(prompt)} tokens leaves no room in {self.max_context}"
             self._answer(table, slot, Reply(None, (), "", reason, len(prompt), 0))
             return
-        # At least the last token is computed: its logits are those of the reply's first token.
-        start = min(_common(slot.tokens, prompt), len(prompt) - 1)
-        new = prompt[start:]
-        padded = -(-len(new) // CHUNK) * CHUNK
-        mask, positions = self.cache.one_row(slot.number, start, padded)
-        ids = torch.tensor([new + [0] * (padded - len(new))])
-        logits = self._forward(ids, mask, positions, torch.tensor([len(new) - 1]))
+        # Numbers depend on the shape they were computed in. A token of a prompt is therefore always
+        # computed in the same way: in the chunk of CHUNK tokens it falls into. What was decoded
+        # is computed again, so a reply depends on its prompt alone, not on how it came about.
+        kept = min(_common(slot.tokens, prompt), slot.computed, len(prompt) - 1)
+        start = kept // CHUNK * CHUNK
+        for first in range(start, len(prompt), CHUNK):
+            chunk = prompt[first : first + CHUNK]
+            mask, positions = self.cache.one_row(slot.number, first, CHUNK)
+            ids = torch.tensor([chunk + [0] * (CHUNK - len(chunk))])
+            logits = self._forward(ids, mask, positions, torch.tensor([len(chunk) - 1]))
+        slot.computed = len(prompt)
         slot.tokens = prompt
         self._extend(table, slot, self._choose(logits[:, 0], [slot])[0])
 
