@@ -35,9 +35,10 @@ def use(*made: tuple[str, str], role: str = "assistant", arguments: Any = None) 
     return {"role": role, "content": None, "tool_calls": made_calls}
 
 
-def answer(key: str, text: str = "{}") -> dict[str, Any]:
+def answer(key: str, text: str = "{}", requestor: str = "assistant") -> dict[str, Any]:
     """Return the message of a tool; a text that begins with Error is one."""
-    return {"role": "tool", "id": key, "content": text, "error": text.startswith("Error")}
+    error = text.startswith("Error")
+    return {"role": "tool", "id": key, "requestor": requestor, "content": text, "error": error}
 
 
 def conversation(fakes: Sequence[str], calls_made: int) -> list[dict[str, Any]]:

@@ -76,24 +76,25 @@ def tool_name_kind(domain: str, name: str) -> str | None:
         return None
     if not name.strip():
         return "empty"
-    if name in domains.user_tool_names(domain):
-        return "user_side"
-    if name in _other_domains(domain):
-        return "other_domain"
     plain = _plain(name)
     if plain in map(_plain, own):
         return "near_miss"
-    if plain in map(_plain, domains.user_tool_names(domain)):
+    if plain in domains.user_tool_names(domain):
         return "user_side"
+    if plain in _other_domains(domain):
+        return "other_domain"
     match = process.extractOne(plain, list(own), scorer=fuzz.ratio, score_cutoff=NEAR)
     return "near_miss" if match else "invented"
 
 
 @cache
 def _other_domains(domain: str) -> frozenset[str]:
-    return frozenset(
-        name for other in domains.DOMAINS if other != domain for name in domains.agent_tools(other)
-    )
+    """Names of the other domains' tools, those of their users among them."""
+    names: set[str] = set()
+    for other in domains.DOMAINS:
+        if other != domain:
+            names |= {*domains.agent_tools(other), *domains.user_tool_names(other)}
+    return frozenset(names)
 
 
 def _plain(name: str) -> str:

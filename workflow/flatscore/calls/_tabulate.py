@@ -248,4 +248,4 @@ def _recovery(rows: list[dict[str, Any]]) -> None:
         if row["error"]:
             row["recovered"] = following
         if row["channel"] != _channels.HARNESS_LOST:
-            following = None if row["error"] is None else not row["error"]
+            following = not row["error"] if row["answered"] else None
