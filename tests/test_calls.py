@@ -59,6 +59,7 @@ def test_recorded_truth(shared: Path, domain: str, score: float, channels: dict[
     assert made["error"].sum() == sum(bool(m.get("error")) for m in raw)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", domains.DOMAINS)
 def test_regrading_gives_the_recorded_rewards(shared: Path, domain: str) -> None:
     file = shared / "trajectories" / f"gpt-4.1_{domain}_40.json"

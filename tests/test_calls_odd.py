@@ -193,6 +193,8 @@ def test_what_may_differ_is_said_by_the_caller(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"less.json: lacks 2 of 3 episodes: t1 trial 0, t2"):
         calls.check_comparable(less, less)
     calls.check_comparable(full, less, allow=("episodes",))
+    nulls = changed(run, "tasks/0", {"id": "t0", "ticket": None})
+    calls.check_comparable(full, calls.read_results(write(tmp_path / "nulls.json", nulls)))
 
 
 def test_an_unknown_domain_is_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,8 +127,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _audit(given: argparse.Namespace) -> None:
+    report_file, figures = given.out / "report.html", given.out / "figures"
     if given.out.exists() and not given.out.is_dir():
         raise InputError(given.out, "is a file.", "Give a folder with --out.")
+    if figures.exists() and not report_file.exists():  # the report empties the folder first
+        raise InputError(figures, "was not written by an audit.", "Give another folder with --out.")
     import pandas as pd
 
     from flatscore import calls, report, statistics
@@ -135,7 +139,7 @@ def _audit(given: argparse.Namespace) -> None:
 
     arms = _arms(given)
     settings = _settings(given, arms[0].precision)
-    model = str(arms[0].recording.agent.get("llm"))
+    model = str(arms[0].recording.agent.get("llm") or "model")
     frames = [
         calls.tabulate(arm.recording, model=model, precision=arm.precision, repair=arm.repair)
         for arm in arms
@@ -148,11 +152,11 @@ def _audit(given: argparse.Namespace) -> None:
         tables,
         title=f"Audit of {model}",
         provenance=provenance,
-        out=given.out / "report.html",
-        figures=given.out / "figures",
+        out=report_file,
+        figures=figures,
     )
     write_json(given.out / "provenance.json", provenance)
-    _say(arms, tables, given.out / "report.html")
+    _say(arms, tables, report_file)
 
 
 def _arms(given: argparse.Namespace) -> list[Arm]:
@@ -184,18 +188,15 @@ def _arms(given: argparse.Namespace) -> list[Arm]:
 
 def _label(recording: "Recording", path: Path, taken: set[str]) -> str:
     """The recorded precision, or else the file's name, in the form of a slug; unique."""
-    stem = path.stem if path.suffix == ".json" else path.name
-    if stem == "results":  # every run's file is called that, its folder tells them apart
-        stem = path.resolve().parent.name
+    place = path.absolute()
+    if place.name == "results.json":  # every run's file is called that, its folder is not
+        place = place.parent
+    stem = place.stem if place.suffix == ".json" else place.name
     named = re.sub(r"[^a-z0-9.]+", "-", stem.lower()).strip("-.") or "low"
     recorded = recording.arguments.get("precision")
     label = str(recorded) if recorded and recorded not in taken else named
-    number = 2
-    unique = label
-    while unique in taken:
-        unique = f"{label}-{number}"
-        number += 1
-    return unique
+    candidates = (f"{label}-{number}" for number in count(2))
+    return label if label not in taken else next(c for c in candidates if c not in taken)
 
 
 def _settings(given: argparse.Namespace, full_precision: str) -> "Settings":

@@ -32,6 +32,7 @@ def check_comparable(
     """
     _check_slots(full, low, allow)
     left, right = _factors(full), _factors(low)
+    _check_tasks(full, low, allow)
     if ignore_budget:
         left["max_errors"] = right["max_errors"] = None
     for name, value in left.items():
@@ -78,6 +79,30 @@ def _check_slots(full: Recording, low: Recording, allow: Collection[str]) -> Non
         f"and {full.file} do not hold the same episodes: {told}.",
         "Finish both runs on the same tasks and trials.",
     )
+
+
+def _check_tasks(full: Recording, low: Recording, allow: Collection[str]) -> None:
+    """Refuse tasks of the same id and other content, as other releases of the benchmark have."""
+    if full.domain != low.domain or "tasks" in allow:
+        return
+    other = [
+        task
+        for task, definition in full.tasks.items()
+        if task in low.tasks and _said(definition) != _said(low.tasks[task])
+    ]
+    if other:
+        raise InputError(
+            low.file,
+            f"defines {len(other)} tasks otherwise than {full.file}: {_some(other)}.",
+            "Make both runs with the same release of τ²-bench.",
+        )
+
+
+def _said(value: Any) -> Any:
+    """A JSON value without its nulls, which one release writes and another leaves out."""
+    if isinstance(value, dict):
+        return {key: _said(each) for key, each in value.items() if each is not None}
+    return [_said(each) for each in value] if isinstance(value, list) else value
 
 
 def _check_complete(recording: Recording) -> None:

@@ -76,7 +76,7 @@ class Recording:
     info
         τ²-bench's description of the run.
     tasks
-        Ids of its tasks, in order.
+        Its tasks by id, in order.
     simulations
         Its episodes as JSON values.
     anomalies
@@ -86,7 +86,7 @@ class Recording:
     file: str
     files: dict[str, str]
     info: dict[str, Any]
-    tasks: list[str]
+    tasks: dict[str, dict[str, Any]]
     simulations: list[dict[str, Any]]
     anomalies: dict[str, list[str]] = field(default_factory=dict)
 
@@ -156,7 +156,7 @@ def read_results(path: Path) -> Recording:
         file=str(file),
         files={str(each): sha256_file(each) for each in [file, *parts]},
         info=content["info"],
-        tasks=[str(task["id"]) for task in content["tasks"]],
+        tasks={str(task["id"]): task for task in content["tasks"]},
         simulations=simulations,
     )
     _refuse(recording)
