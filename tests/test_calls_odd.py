@@ -1,6 +1,7 @@
 """Result files that are odd: orphans, repeated ids, lost replies, folders, holes."""
 
 import copy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,41 @@ def test_the_budget_and_the_repair_are_those_recorded(tmp_path: Path) -> None:
     assert episodes[["repair", "budget"]].values.tolist() == [["reflexive", 4]]
     episodes, _ = calls.tabulate(recording, model="m", precision="p", repair="r", budget=2)
     assert episodes[["repair", "budget"]].values.tolist() == [["r", 2]]
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield way
+    keys: Any = range(len(value)) if isinstance(value, list) else value
+    for key in keys if isinstance(value, list | dict) else ():
+        yield from places(value[key], (*way, key))
+
+
+def test_any_one_odd_value_is_read_or_refused(tmp_path: Path) -> None:
+    """Each value of a file in turn replaced by each of another type, and left out."""
+    held = [{"name": "n", "arguments": {}, "content": "", "message": GONE, "attempt": 1}]
+    run = results(
+        [
+            episode("t0", [*conversation(["x"], 1), say("Hm.", raw_data=lost(None, held=held))]),
+            episode("t1", termination="infrastructure_error", info={"error": "timeout"}),
+        ]
+    )
+    full = calls.read_results(write(tmp_path / "full.json", run))
+    odd_values: list[Any] = [None, [], "x", 1.5, {"a": 1}, 2**70]
+    refused = 0
+    for way in list(places(run))[1:]:
+        for value in [*odd_values, KeyError]:
+            made = copy.deepcopy(run)
+            spot: Any = made
+            for key in way[:-1]:
+                spot = spot[key]
+            if value is KeyError:
+                del spot[way[-1]]
+            else:
+                spot[way[-1]] = value
+            try:
+                recording = calls.read_results(write(tmp_path / "low.json", made))
+                calls.tabulate(recording, model="m", precision="p")
+                calls.check_comparable(full, recording)
+            except InputError:
+                refused += 1
+    assert refused > 150

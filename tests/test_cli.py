@@ -25,7 +25,6 @@ from tests._synthetic import (
 
 QUICK = ("--resamples", "300")
 
-
 TASKS = tuple(f"t{index}" for index in range(6))
 RUN = results([episode(task, conversation([], 3), reward=float(task > "t2")) for task in TASKS])
 

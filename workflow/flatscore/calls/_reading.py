@@ -20,10 +20,29 @@ _CALLS = {
     "type": ["array", "null"],
     "items": {"type": "object", "required": ["name"]},
 }
+_TEXT: dict[str, Any] = {"type": ["string", "null"]}
+_WHOLE = {"type": ["integer", "null"], "minimum": -(2**63), "maximum": 2**63 - 1}
+_HELD = {
+    "type": "object",
+    "required": ["name", "message", "attempt"],
+    "properties": {
+        "message": {"type": "string"},
+        "attempt": {"type": "integer", "minimum": 1, "maximum": 100},
+    },
+}
+_EXTRA = {  # what this package's own agent notes
+    "type": ["object", "null"],
+    "properties": {
+        "raw": _TEXT,
+        "unreadable": _TEXT,
+        "interceptions": {"type": ["array", "null"], "items": _HELD},
+    },
+}
 _MESSAGE = {
     "type": "object",
     "required": ["role"],
     "properties": {
+        "raw_data": {"properties": {"flatscore": _EXTRA}},
         "tool_calls": _CALLS,
         "tool_messages": {"type": ["array", "null"], "items": {"type": "object"}},
     },
@@ -32,8 +51,8 @@ _SIMULATION = {
     "type": "object",
     "required": ["task_id", "termination_reason"],
     "properties": {
-        "trial": {"type": ["integer", "null"]},
-        "seed": {"type": ["integer", "null"]},
+        "trial": _WHOLE,
+        "seed": _WHOLE,
         "reward_info": {
             "type": ["object", "null"],
             "properties": {"reward": {"type": ["number", "null"]}},
@@ -41,18 +60,25 @@ _SIMULATION = {
         "messages": {"type": ["array", "null"], "items": _MESSAGE},
     },
 }
-_SEAT = {"type": "object", "properties": {"llm_args": {"type": ["object", "null"]}}}
+_SEAT = {
+    "type": "object",
+    "properties": {"llm_args": {"type": ["object", "null"]}, "global_simulation_guidelines": _TEXT},
+}
 SHAPE = {
     "properties": {
         "info": {
             "type": "object",
             "required": ["environment_info", "agent_info", "user_info", "max_errors", "num_trials"],
             "properties": {
-                "environment_info": {"type": "object", "required": ["domain_name"]},
+                "environment_info": {
+                    "type": "object",
+                    "required": ["domain_name"],
+                    "properties": {"policy": _TEXT},
+                },
                 "agent_info": _SEAT,
                 "user_info": _SEAT,
-                "max_errors": {"type": "integer", "minimum": 1},
-                "num_trials": {"type": "integer", "minimum": 1},
+                "max_errors": {"type": "integer", "minimum": 1, "maximum": 2**31},
+                "num_trials": {"type": "integer", "minimum": 1, "maximum": 2**16},
             },
         },
         "tasks": {

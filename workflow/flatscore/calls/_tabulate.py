@@ -115,7 +115,9 @@ def _episode(
     graded = reward(simulation)
     if termination == "infrastructure_error" or simulation.get("skipped"):
         status = "infrastructure"
-        reason = (simulation.get("info") or {}).get("error", "no reason recorded")
+        told = simulation.get("info")
+        reason = told.get("error") if isinstance(told, dict) else None
+        reason = str(reason or "no reason recorded")
     elif lost is not None and termination not in GRADED:
         status, reason, graded = "harness_lost", lost, 0.0
     elif termination in GRADED:
@@ -155,7 +157,7 @@ def _calls(domain: str, simulation: dict[str, Any]) -> list[dict[str, Any]]:
         for held in extra.get("interceptions") or []:
             rows.append(_row(domain, turn, held, "assistant", held["message"], held["attempt"]))
         if extra.get("unreadable"):
-            rows.append(_lost(turn, extra["unreadable"], extra.get("raw", "")))
+            rows.append(_lost(turn, extra["unreadable"], extra.get("raw") or ""))
         calls = message.get("tool_calls") or []
         if message["role"] == "assistant" and not (extra or calls or message.get("content")):
             rows.append(_lost(turn, "neither text nor call", ""))
@@ -174,8 +176,7 @@ def _calls(domain: str, simulation: dict[str, Any]) -> list[dict[str, Any]]:
 def _extra(message: dict[str, Any]) -> dict[str, Any]:
     """What this package's own agent noted beside a message; other agents leave other things."""
     raw = message.get("raw_data")
-    extra = raw.get("flatscore") if isinstance(raw, dict) else None
-    return extra if isinstance(extra, dict) else {}
+    return (raw.get("flatscore") or {}) if isinstance(raw, dict) else {}
 
 
 def _answer(
