@@ -80,6 +80,17 @@ def test_a_live_budget_equals_the_counted_one(finished: Path) -> None:
 
 
 @pytest.mark.slow
+def test_recorded_result_files_take_the_same_way(finished: Path) -> None:
+    runs = finished / "results/tiny/episodes/open"
+    files = {p: str(runs / p / "telecom/none/budget-10.json") for p in ("bf16", "bnb-nf4")}
+    study = STUDY | {"study": "logs", "models": {"logs": {"recorded": {"telecom": files}}}}
+    ended = snakemake(finished, "--", "results/logs/report.html", study=study)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    verdicts = pd.read_csv(finished / "results/logs/tables/verdicts.tsv", sep="\t")
+    assert list(verdicts["precision"]) == ["bnb-nf4"]
+
+
+@pytest.mark.slow
 def test_there_is_nothing_to_do_afterwards(finished: Path) -> None:
     assert jobs(snakemake(finished, "-n")) == {}
 

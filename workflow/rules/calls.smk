@@ -21,7 +21,7 @@ rule tabulate_calls:
 
 rule tabulate_recorded:
     input:
-        results=recorded_file,
+        results=lambda wildcards: [recorded_file(wildcards)],
         full=lambda wildcards: recorded_file(wildcards, precision=FULL_PRECISION),
     output:
         calls=f"{RESULTS}/calls/{{model}}/{{precision}}/{{domain}}/calls.parquet",
