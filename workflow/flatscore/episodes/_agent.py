@@ -3,7 +3,6 @@
 import copy
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -198,6 +197,3 @@ def _chat(message: Message) -> dict[str, Any]:
             for call in message.tool_calls
         ]
     return chat
-
-
-Factory = Callable[[Environment, Client, Seeds], Agent]

@@ -1,8 +1,8 @@
 """The in-process engine: continuous batching on transformers, reproducible to the last bit.
 
 A fixed number of slots decode one token a step, whether filled or not; a finished slot is refilled
-at once with the episode's next prompt, of which only the tokens that are not in the cache yet are
-computed. Measured on the shipped agents (bf16 and fp32): a row's logits are the same bits in any
+at once with the episode's next prompt, of which the whole chunks that are in the cache are kept.
+Measured in bf16 and fp32, on a model of the shipped shape: a row's logits are the same bits in any
 slot, with any neighbours, with 8 to 64 slots. A live error budget therefore equals the counted one.
 """
 

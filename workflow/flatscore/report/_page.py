@@ -13,8 +13,6 @@ from flatscore.files import write_text
 from flatscore.report import _figures
 from flatscore.statistics import COLUMNS, published
 
-SHARES = ("score", "rate", "s_full", "s_low", "share", "live", "counted", "recovery", "worst")
-
 
 def build_page(
     tables: Mapping[str, pd.DataFrame],
