@@ -78,11 +78,14 @@ def test_quantizing_twice_gives_the_same_files(
     tmp_path: Path,
     precision: str,
     settings: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     again = quantize.quantize(
         original, tmp_path / "again", precision=precision, settings=settings, seed=1
     )
     assert again.digest == weights.read_manifest(quantized[precision] / "manifest.json").digest
+    assert [path.name for path in tmp_path.iterdir()] == ["again"]  # and no file beside them
 
 
 def damaged(source: Path, folder: Path, change: Any) -> Path:

@@ -1,5 +1,6 @@
 """One call for every quantizer."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -162,11 +163,13 @@ def _gptq(folder: Path, out: Path, settings: Mapping[str, Any], texts: list[str]
         desc_act=settings["desc_act"],
         offload_to_disk=False,  # it would write a random path into the config of the weights
     )
-    model = GPTQModel.load(str(folder), config, device=_device())
-    model.quantize(
-        [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in encoded], batch_size=1
-    )
-    model.save(str(out))
+    examples = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in encoded]
+    source, target = str(folder.resolve()), str(out.resolve())
+    # It writes a folder of logs wherever it runs.
+    with tempfile.TemporaryDirectory() as elsewhere, contextlib.chdir(elsewhere):
+        model = GPTQModel.load(source, config, device=_device())
+        model.quantize(examples, batch_size=1)
+        model.save(target)
     (out / "quant_log.csv").unlink(missing_ok=True)  # holds times
 
 
